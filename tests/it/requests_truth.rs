@@ -72,4 +72,6 @@ cases! {
     postgresql_over_its_unix_socket: "PostgreSQL over its Unix socket",
     estimates_of_few_connections: "at 10 % of a CPU, HTTP/2 over four connections",
     estimates_of_short_connections: "at 10 % of a CPU, short connections",
+    estimates_of_short_connections_that_change: "at 10 % of a CPU, short connections, large answers before small ones",
+    estimates_of_connections_that_change: "at 10 % of a CPU, four connections, large answers before small ones",
 }

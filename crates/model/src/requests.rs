@@ -89,11 +89,15 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Whose times are shown: the client's, which contain the way, unless the server's sockets timed more than ten ninths
-    /// as many requests.
+    /// The end whose times are shown: the client's, which include the network, unless the server's sockets timed more than
+    /// ten ninths as many requests. Broken requests do not count for the server: it timed what the client never got.
     pub fn timed_by(&self) -> (SeenBy, &Timings) {
         let (client, server) = (self.client.latency_ns.count, self.server.latency_ns.count);
-        let is_poor = client.saturating_mul(10) < server.saturating_mul(9);
+        let Tally { seen, count, .. } = self.tally;
+        let broken =
+            u128::from(self.tally.outcomes.broken) * u128::from(seen) / u128::from(count.max(1));
+        let answered = u128::from(server).saturating_sub(broken);
+        let is_poor = u128::from(client) * 10 < answered * 9;
         if is_poor || self.client.count == 0 {
             (SeenBy::Server, &self.server)
         } else {

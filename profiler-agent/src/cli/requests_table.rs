@@ -291,21 +291,22 @@ fn parts(times: &SidecarTimes) -> Text {
 fn remarks(table: &RequestTable) -> Text {
     let mut text = Text::default();
     let parts = missing(table);
-    if parts.is_empty() {
-        line(&mut text, "nothing is known to be missing");
-    } else {
+    let one_of = table.counters.sampled_one_of;
+    if !parts.is_empty() {
         line(&mut text, &format!("missing: {}", parts.join("; ")));
+    } else if one_of <= 1 {
+        line(&mut text, "nothing is known to be missing");
     }
     if let Some(report) = &table.tls {
         let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
         text.push(&plaintext(report, window_ns));
     }
-    let one_of = table.counters.sampled_one_of;
     if one_of > 1 {
         line(
             &mut text,
             &format!(
-                "one connection in {one_of} was looked at: counts are estimates, and operations of the others may be missing"
+                "not all was captured, at the busiest time one connection in {one_of}: counts are estimates, and operations of the \
+                 others may be missing"
             ),
         );
     }

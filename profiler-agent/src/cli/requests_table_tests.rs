@@ -130,7 +130,7 @@ fn what_is_missing_is_said() {
         "{found}"
     );
     assert!(
-        found.contains("one connection in 4 was looked at"),
+        found.contains("at the busiest time one connection in 4: counts are estimates"),
         "{found}"
     );
     assert!(!found.contains("no known socket"), "{found}");

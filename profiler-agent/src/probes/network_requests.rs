@@ -218,7 +218,7 @@ impl Requests {
                 sampled_one_of,
                 lost_pieces,
             } = counts;
-            tracker.edges(&homes);
+            tracker.edges(&homes, now_ns);
             tracker.source(SourceCounts {
                 unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),

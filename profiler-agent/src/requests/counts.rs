@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use profiler_protocols::Status;
 
 use super::{
-    estimate::{Coverage, Grouped, times},
+    estimate::{Coverage, PerSpan, times},
     operations::Counted,
     seen::Seen,
 };
@@ -20,13 +20,6 @@ const MAX_SAMPLED_CONNECTIONS: usize = 4096;
 const LEAST_SAMPLED_CONNECTIONS: usize = 10;
 pub(super) const OTHER: &str = "other";
 
-/// What is known of all bytes of an edge.
-#[derive(Clone, Debug, Default)]
-pub(super) struct EdgeBytes {
-    pub(super) coverage: Coverage,
-    pub(super) captured: Grouped,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Requests that were seen.
@@ -34,8 +27,8 @@ pub(super) struct Counts {
     server_only: u64,
     pub(super) client: Timings,
     pub(super) server: Timings,
-    /// When and where they were seen.
-    grouped: Grouped,
+    /// The same by the span in which they ended.
+    seen: PerSpan<u64>,
     /// Since some connections are not captured.
     sampled: Option<Box<Sampled>>,
 }
@@ -107,7 +100,7 @@ impl Sampled {
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, seen: &Seen, counted: Counted) {
+    pub(super) fn add(&mut self, seen: &Seen, counted: Counted, span: usize) {
         let timings = match seen.seen_by {
             SeenBy::Client => &mut self.client,
             SeenBy::Server => &mut self.server,
@@ -127,7 +120,7 @@ impl Counts {
             }
             self.server_only += is_server;
             add_to_tally(&mut self.tally, seen, 1);
-            self.grouped.add(exchange.end_ns, seen.client);
+            *self.seen.at(span) += 1;
             if let Some(sampled) = &mut self.sampled {
                 let of = u64::from(seen.one_of);
                 sampled.server_only += is_server * of;
@@ -145,14 +138,14 @@ impl Counts {
             server_only,
             client,
             server,
-            grouped,
+            seen,
             sampled,
         } = other;
         if sampled.is_some() || self.sampled.is_some() {
             let others = other.stood_for();
             self.start_sampling().merge(&others);
         }
-        self.grouped.merge(grouped);
+        self.seen.merge(seen, |one, more| one + more);
         self.server_only += server_only;
         for (sum, more) in [(&mut self.client, client), (&mut self.server, server)] {
             sum.count += more.count;
@@ -160,6 +153,10 @@ impl Counts {
             sum.first_byte_ns.merge(&more.first_byte_ns);
         }
         merge_tally(&mut self.tally, tally);
+    }
+
+    pub(super) fn halve_spans(&mut self) {
+        self.seen.halve(|one, more| one + more);
     }
 
     fn start_sampling(&mut self) -> &mut Sampled {
@@ -185,28 +182,32 @@ impl Counts {
         }
     }
 
-    /// All requests by estimate, and those of them that only the server's end counts. `bytes`: of the edge, where all of
-    /// them are known.
-    pub(super) fn estimate(&self, bytes: Option<&EdgeBytes>, fewest: u32) -> (Tally, u64) {
-        if fewest <= 1 && self.sampled.is_none() {
+    /// An estimate of all requests, and of those that only the server's end counts. `coverage`: the bytes of the edge,
+    /// if all of them are known.
+    ///
+    /// The chance of connections gives an estimate with an interval if enough of them were captured. Otherwise the
+    /// bytes give the better estimate, without an interval.
+    pub(super) fn estimate(&self, coverage: Option<&Coverage>, fewest: u32) -> (Tally, u64) {
+        let is_all = fewest <= 1 && self.sampled.is_none();
+        if is_all || coverage.is_some_and(Coverage::is_whole) {
             return (self.tally.clone(), self.server_only);
         }
-        if let Some(bytes) = bytes
-            && let Some(factor) = bytes.coverage.factor()
+        let sampled = self.stood_for();
+        let variance = sampled.variance(fewest);
+        if variance.is_none()
+            && let Some(factor) = coverage.and_then(|coverage| coverage.factor(&self.seen))
         {
             let tally = Tally {
-                variance: bytes.coverage.variance(&self.grouped, &bytes.captured),
+                variance,
                 ..scaled(&self.tally, factor)
             };
-            // So that it is all where it was all.
+            // Rounding must not leave a rest where all of them are the server's.
             let server_only = match self.tally.count.saturating_sub(self.server_only) {
                 0 => tally.count,
                 _ => times(self.server_only, factor),
             };
             return (tally, server_only);
         }
-        let sampled = self.stood_for();
-        let variance = sampled.variance(fewest);
         let tally = Tally {
             variance,
             ..sampled.tally

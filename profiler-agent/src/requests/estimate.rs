@@ -1,150 +1,167 @@
-//! Estimates for edges of which only a part was captured, by the bytes that all their connections moved.
+//! Estimates for edges with too few captured connections, by the bytes that all connections moved.
 //!
-//! The kernel counts the bytes of every connection and those of them that were captured. Requests that were seen, times
-//! all bytes, divided by the captured ones, is a ratio estimator (Cochran 1977, Sampling Techniques, 6.3 and 6.4): it does not
-//! matter of how many connections one was captured, and one connection that was captured for a part of the time is enough.
-//!
-//! How far off it may be shows where requests and bytes are counted in groups: by connection where there are many, by time
-//! where there are few.
-
-use std::net::SocketAddr;
+//! The kernel counts the bytes of every connection, and how many of them were captured. The requests that were seen, times
+//! all bytes, divided by the captured bytes, is a ratio estimator (Cochran 1977, Sampling Techniques, 6.3). The mix of
+//! requests and the captured part both change over time, so each span of time has its own ratio. A span without captured
+//! bytes is added to the one before. The error is not known: spans are not captured at random.
 
 use crate::network::Traffic;
 
-const GROUPS: usize = 32;
-/// Time that goes into one group; then comes the next group. What a connection does is alike for less than that.
-const SLICE_NS: u64 = 1_000_000_000;
-/// With connections in fewer groups they say too little of how different the others are.
-const LEAST_OF_CONNECTIONS: usize = 10;
-/// The same of time.
-const LEAST_OF_TIME: usize = 5;
-/// One part in so many of the bytes may be of connections of which nothing was captured, where the groups are of time.
-const MOST_UNSEEN: u64 = 20;
+/// The most spans. When they are full, they are merged in pairs.
+const SPANS: usize = 64;
 
-/// What was counted, in groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Groups([u64; GROUPS]);
-
-impl Groups {
-    pub(super) fn add_at(&mut self, at_ns: u64, number: u64) {
-        self.add(at_ns / SLICE_NS, number);
-    }
-
-    fn add(&mut self, group: u64, number: u64) {
-        let index = usize::try_from(group % GROUPS as u64).unwrap_or(0);
-        if let Some(sum) = self.0.get_mut(index) {
-            *sum = sum.saturating_add(number);
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
-            *sum = sum.saturating_add(more);
-        }
-    }
-
-    fn sum(&self) -> u64 {
-        self.0.iter().fold(0, |sum, one| sum.saturating_add(*one))
-    }
-
-    fn filled(&self) -> usize {
-        self.0.iter().filter(|one| **one > 0).count()
-    }
-}
-
-/// The same by time and by connection.
+/// The spans of a task. Each ends with a report, after the same number of reports.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Grouped {
-    by_time: Groups,
-    by_connection: Groups,
+pub(super) struct Spans {
+    /// When each of them ended. The last one goes on.
+    ends_ns: Vec<u64>,
+    reports: u64,
+    /// Reports of one span are two to the power of this.
+    halvings: u32,
 }
 
-impl Grouped {
-    /// A request of a connection, which is known by its client.
-    pub(super) fn add(&mut self, at_ns: u64, client: SocketAddr) {
-        self.by_time.add_at(at_ns, 1);
-        self.by_connection.add(group_of(client), 1);
+impl Spans {
+    /// A report was made. `true`: spans were merged in pairs, call [`PerSpan::halve`].
+    pub(super) fn report(&mut self, now_ns: u64) -> bool {
+        self.reports += 1;
+        if !self.reports.is_multiple_of(1 << self.halvings) {
+            return false;
+        }
+        self.ends_ns.push(now_ns);
+        let is_full = self.ends_ns.len() >= SPANS;
+        if is_full {
+            // A pair ends where its second span ends.
+            let mut is_second = true;
+            self.ends_ns.retain(|_| {
+                is_second = !is_second;
+                is_second
+            });
+            self.halvings += 1;
+        }
+        is_full
     }
 
-    /// Bytes of a connection.
-    pub(super) fn add_all(&mut self, times: &Groups, client: Option<SocketAddr>) {
-        self.by_time.merge(times);
-        if let Some(client) = client {
-            self.by_connection.add(group_of(client), times.sum());
+    /// Index of the span that holds a time.
+    pub(super) fn of(&self, at_ns: u64) -> usize {
+        self.ends_ns.partition_point(|end_ns| *end_ns < at_ns)
+    }
+
+    /// Index of the span that goes on.
+    pub(super) fn last(&self) -> usize {
+        self.ends_ns.len()
+    }
+}
+
+/// One value for each span.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PerSpan<T>(Vec<T>);
+
+impl<T: Copy + Default> PerSpan<T> {
+    pub(super) fn at(&mut self, span: usize) -> &mut T {
+        let span = span.min(SPANS - 1);
+        if self.0.len() <= span {
+            self.0.resize(span + 1, T::default());
+        }
+        &mut self.0[span]
+    }
+
+    fn get(&self, span: usize) -> T {
+        self.0.get(span).copied().unwrap_or_default()
+    }
+
+    pub(super) fn halve(&mut self, add: impl Fn(T, T) -> T) {
+        let pairs = self.0.chunks(2).map(|pair| match pair {
+            [first, second] => add(*first, *second),
+            rest => rest.first().copied().unwrap_or_default(),
+        });
+        self.0 = pairs.collect();
+    }
+
+    pub(super) fn merge(&mut self, other: &Self, add: impl Fn(T, T) -> T) {
+        for (span, more) in other.0.iter().enumerate() {
+            let sum = self.at(span);
+            *sum = add(*sum, *more);
         }
     }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        self.by_time.merge(&other.by_time);
-        self.by_connection.merge(&other.by_connection);
-    }
 }
 
-/// Both ends of a connection agree on it.
-fn group_of(client: SocketAddr) -> u64 {
-    // Fibonacci hashing. Its bits are others than those that decide what is captured.
-    u64::from(client.port()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56
+pub(super) fn add_traffic(one: Traffic, other: Traffic) -> Traffic {
+    Traffic {
+        moved: one.moved.saturating_add(other.moved),
+        captured: one.captured.saturating_add(other.captured),
+    }
 }
 
 /// Bytes of the connections of an edge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
-    moved: u64,
-    captured: u64,
-    /// Of connections of which nothing was captured.
-    unseen: u64,
+    ended: Traffic,
+    /// Of open ones, at the last update.
+    open: Traffic,
+    spans: PerSpan<Traffic>,
 }
 
 impl Coverage {
-    pub(super) fn add(&mut self, traffic: Traffic) {
-        self.moved = self.moved.saturating_add(traffic.moved);
-        self.captured = self.captured.saturating_add(traffic.captured);
-        if traffic.captured == 0 {
-            self.unseen = self.unseen.saturating_add(traffic.moved);
-        }
+    /// Bytes of the connections that have ended since the last call, and of those that are open. What is new of them
+    /// belongs to the span.
+    pub(super) fn update(&mut self, ended: Traffic, open: Traffic, span: usize) {
+        let now = add_traffic(ended, open);
+        let new = Traffic {
+            moved: now.moved.saturating_sub(self.open.moved),
+            captured: now.captured.saturating_sub(self.open.captured),
+        };
+        self.ended = add_traffic(self.ended, ended);
+        self.open = open;
+        let sum = self.spans.at(span);
+        *sum = add_traffic(*sum, new);
+    }
+
+    fn all(&self) -> Traffic {
+        add_traffic(self.ended, self.open)
+    }
+
+    pub(super) fn halve(&mut self) {
+        self.spans.halve(add_traffic);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.moved = self.moved.saturating_add(other.moved);
-        self.captured = self.captured.saturating_add(other.captured);
-        self.unseen = self.unseen.saturating_add(other.unseen);
+        self.ended = add_traffic(self.ended, other.ended);
+        self.open = add_traffic(self.open, other.open);
+        self.spans.merge(&other.spans, add_traffic);
     }
 
-    /// By how much more was moved than was captured; `None`: nothing was captured.
-    pub(super) fn factor(&self) -> Option<f64> {
-        (self.captured > 0).then(|| (float(self.moved) / float(self.captured)).max(1.0))
+    /// Whether all was captured.
+    pub(super) fn is_whole(&self) -> bool {
+        self.all().captured >= self.all().moved
     }
 
-    /// Of the number of requests of one kind; `None`: not known.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative; beyond the range it is the greatest number"
-    )]
-    pub(super) fn variance(&self, requests: &Grouped, bytes: &Grouped) -> Option<u64> {
-        let factor = self.factor()?;
-        if self.moved <= self.captured {
-            return Some(0);
-        }
-        let (requests, bytes) = if bytes.by_connection.filled() >= LEAST_OF_CONNECTIONS {
-            (requests.by_connection, bytes.by_connection)
-        } else if self.unseen.saturating_mul(MOST_UNSEEN) <= self.moved
-            && bytes.by_time.filled() >= LEAST_OF_TIME
-        {
-            (requests.by_time, bytes.by_time)
-        } else {
+    /// All requests divided by those that were seen, at least 1. `None`: nothing was captured or seen.
+    pub(super) fn factor(&self, seen: &PerSpan<u64>) -> Option<f64> {
+        if self.all().captured == 0 {
             return None;
-        };
-        let ratio = float(requests.sum()) / float(bytes.sum());
-        let squares = requests.0.iter().zip(bytes.0).map(|(requests, bytes)| {
-            let off = float(*requests) - ratio * float(bytes);
-            off * off
-        });
-        let groups = float(bytes.filled() as u64);
-        // n / (n - 1), and (n - 1) / (n - 3) as in Student's distribution: of few groups the variance is uncertain itself.
-        let of_sample = squares.sum::<f64>() * groups / (groups - 3.0);
-        Some((factor * (factor - 1.0) * of_sample).ceil() as u64)
+        }
+        let spans = self.spans.0.len().max(seen.0.len());
+        let (mut estimate, mut sum) = (0.0, 0);
+        // Spans before the first captured one are added to it.
+        let mut run = Traffic::default();
+        let mut seen_in_run = 0;
+        for span in 0..spans {
+            let (traffic, requests) = (self.spans.get(span), seen.get(span));
+            if traffic.captured > 0 && run.captured > 0 {
+                estimate += float(seen_in_run) * ratio(run);
+                (run, seen_in_run) = (Traffic::default(), 0);
+            }
+            run = add_traffic(run, traffic);
+            seen_in_run += requests;
+            sum += requests;
+        }
+        estimate += float(seen_in_run) * ratio(run);
+        (sum > 0).then(|| (estimate / float(sum)).max(1.0))
     }
+}
+
+fn ratio(traffic: Traffic) -> f64 {
+    float(traffic.moved.max(traffic.captured)) / float(traffic.captured.max(1))
 }
 
 #[expect(

@@ -1,119 +1,83 @@
-use std::net::Ipv4Addr;
-
 use super::*;
 
-/// What one connection does in each of ten seconds: requests, and bytes of each.
-type Seconds = [(u64, u64); 10];
+/// What all connections did in one span: requests, bytes of each, and how many of the requests were captured.
+type Second = (u64, u64, u64);
 
-/// Repeatable, as good as random.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % bound
-    }
-}
-
-/// Captures each second of each connection where `is_captured` says so; the estimate, and its variance.
-fn estimate(
-    connections: &[Seconds],
-    mut is_captured: impl FnMut(usize, usize) -> bool,
-) -> (u64, Option<u64>) {
-    let (mut coverage, mut requests, mut bytes) =
-        (Coverage::default(), Grouped::default(), Grouped::default());
-    let mut seen = 0;
-    for (number, seconds) in connections.iter().enumerate() {
-        let port = 40_000 + u16::try_from(number).unwrap();
-        let client = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let (mut traffic, mut moved) = (Traffic::default(), Groups::default());
-        for (second, (count, size)) in seconds.iter().enumerate() {
-            traffic.moved += count * size;
-            if !is_captured(number, second) {
-                continue;
-            }
-            for one in 0..*count {
-                let at_ns = second as u64 * 1_000_000_000 + one * 1_000_000_000 / count;
-                requests.add(at_ns, client);
-                moved.add_at(at_ns, *size);
-            }
-            traffic.captured += count * size;
-            seen += count;
+fn estimate(seconds: &[Second]) -> Option<u64> {
+    let (mut spans, mut coverage, mut seen) =
+        (Spans::default(), Coverage::default(), PerSpan::default());
+    let mut open = Traffic::default();
+    let mut sum = 0;
+    for (second, (requests, size, captured)) in (1..).zip(seconds) {
+        *seen.at(spans.last()) += captured;
+        sum += captured;
+        open.moved += requests * size;
+        open.captured += captured * size;
+        coverage.update(Traffic::default(), open, spans.last());
+        if spans.report(second * 1_000_000_000) {
+            coverage.halve();
+            seen.halve(|one, more| one + more);
         }
-        coverage.add(traffic);
-        bytes.add_all(&moved, Some(client));
     }
-    let all = coverage.factor().map_or(0, |factor| times(seen, factor));
-    (all, coverage.variance(&requests, &bytes))
+    assert_eq!(
+        coverage.is_whole(),
+        seconds.iter().all(|(all, _, captured)| all == captured)
+    );
+    coverage.factor(&seen).map(|factor| times(sum, factor))
 }
 
 #[test]
-fn what_was_captured_whole_is_exact() {
-    let connections = [[(7, 100); 10], [(1, 5000); 10]];
-    assert_eq!(estimate(&connections, |_, _| true), (80, Some(0)));
+fn a_part_stands_for_all_of_its_span() {
+    assert_eq!(estimate(&[(7, 100, 7), (1, 5000, 1)]), Some(8));
+    assert_eq!(estimate(&[(1000, 300, 10); 10]), Some(10_000));
+    // One change of the mix; large requests are captured whole, small ones hardly.
+    assert_eq!(
+        estimate(&[(2000, 20_000, 2000), (60_000, 200, 600)]),
+        Some(62_000)
+    );
+    assert_eq!(estimate(&[(1000, 300, 0); 2]), None);
 }
 
 #[test]
-fn one_connection_in_parts_stands_for_all_of_itself() {
-    let connections = [[(1000, 300); 10]];
-    let (all, variance) = estimate(&connections, |_, second| second % 2 == 0);
-    assert_eq!(all, 10_000);
-    // Ends of sums in floating point.
-    assert!(variance <= Some(1), "{variance:?}");
-    // Of the first two seconds nobody knows how the others were.
-    let (all, variance) = estimate(&connections, |_, second| second < 2);
-    assert_eq!((all, variance), (10_000, None));
+fn spans_without_captured_bytes_go_with_the_one_before() {
+    let like_before = [(10, 100, 10), (1000, 50, 10), (1000, 50, 0), (10, 100, 10)];
+    assert_eq!(estimate(&like_before), Some(2020));
+    // The first ones go with the one that follows.
+    assert_eq!(estimate(&[(5, 100, 0), (5, 100, 5), (3, 10, 3)]), Some(13));
 }
 
 #[test]
-fn little_says_nothing_of_how_far_off_it_is() {
-    // Three connections, two of which were never captured.
-    let connections = [[(100, 300); 10]; 3];
-    let (all, variance) = estimate(&connections, |number, _| number == 0);
-    assert_eq!((all, variance), (3000, None));
-    assert_eq!(estimate(&connections, |_, _| false), (0, None));
+fn an_edge_of_two_takes_the_bytes_of_both() {
+    let traffic = |moved, captured| Traffic { moved, captured };
+    let (mut one, mut other) = (Coverage::default(), Coverage::default());
+    one.update(traffic(10, 10), traffic(100, 50), 0);
+    other.update(Traffic::default(), traffic(40, 0), 1);
+    one.merge(&other);
+    // The connections of both are open, and one of them ends.
+    one.update(traffic(60, 20), traffic(120, 40), 2);
+    let mut seen = PerSpan::default();
+    (*seen.at(0), *seen.at(2)) = (6, 1);
+    // 110 and 40 moved and 60 captured, then 40 and 10.
+    assert_eq!(one.factor(&seen).map(|factor| times(7, factor)), Some(19));
 }
 
-/// Draws what is captured many times, and looks how often the truth lies in the interval.
-fn check(
-    connections: usize,
-    mut draw: impl FnMut(&mut Dice) -> Box<dyn FnMut(usize, usize) -> bool>,
-) {
-    const ROUNDS: u64 = 300;
-    let mut dice = Dice(7);
-    let mut held = 0;
-    for _ in 0..ROUNDS {
-        let all: Vec<Seconds> = (0..connections)
-            .map(|_| std::array::from_fn(|_| (20 + dice.below(30), 200 + dice.below(2000))))
-            .collect();
-        let truth: u64 = all.iter().flatten().map(|(count, _)| count).sum();
-        let captured = draw(&mut dice);
-        let (estimate, variance) = estimate(&all, captured);
-        let half = 1.96 * float(variance.unwrap()).sqrt();
-        held += u64::from(float(estimate.abs_diff(truth)) <= half);
+#[test]
+fn full_spans_are_merged_in_pairs() {
+    let mut spans = Spans::default();
+    let mut reports = PerSpan::default();
+    for second in 1..=1000 {
+        *reports.at(spans.last()) += 1_u64;
+        if spans.report(second) {
+            reports.halve(|one, more| one + more);
+        }
     }
-    let percent = held * 100 / ROUNDS;
-    assert!((88..=99).contains(&percent), "{percent} %");
-}
-
-#[test]
-fn intervals_of_many_connections_hold_the_truth() {
-    check(200, |dice| {
-        let taken: Vec<bool> = (0..200).map(|_| dice.below(4) == 0).collect();
-        Box::new(move |number, _| taken[number])
-    });
-}
-
-#[test]
-fn intervals_of_few_connections_hold_the_truth() {
-    check(3, |dice| {
-        let taken: Vec<bool> = (0..30).map(|_| dice.below(3) == 0).collect();
-        // Each for some time.
-        Box::new(move |number, second| {
-            second == number || second == 9 - number || taken[number * 10 + second]
-        })
-    });
+    assert!((SPANS / 2..SPANS).contains(&spans.last()));
+    assert_eq!(reports.0.iter().sum::<u64>(), 1000);
+    // Of each second the span in which it was counted.
+    let mut again = PerSpan::<u64>::default();
+    for second in 1..=1000 {
+        *again.at(spans.of(second)) += 1;
+    }
+    assert_eq!(again.0, reports.0);
+    assert_eq!(spans.of(5000), spans.last());
 }

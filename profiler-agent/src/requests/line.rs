@@ -6,7 +6,6 @@ use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsS
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
-    estimate::Groups,
     event::{Plaintext, Whole},
     facts::{CaptureOrder, Facts, is_unix_end},
     seen::Place,
@@ -43,8 +42,6 @@ pub(super) struct Line {
     /// What a TLS library gives and takes; then the wire carries nothing to be read.
     tls: Option<Talk>,
     pieces: u64,
-    /// Bytes that were captured, in time.
-    pub(super) captured: Groups,
     /// Pieces that were lost on their way here.
     pub(super) lost_pieces: u64,
     pub(super) edge: Option<EdgeKey>,
@@ -57,6 +54,8 @@ pub(super) struct Line {
     pub(super) is_counted: bool,
     /// What it said before encryption began has been counted.
     pub(super) is_greeted: bool,
+    /// The other end of the connection was read inside TLS.
+    pub(super) is_read_at_other_end: bool,
     /// When it ended, in reports.
     pub(super) gone: Option<u64>,
     ordered: Option<CaptureOrder>,
@@ -71,13 +70,13 @@ impl Line {
             wire: None,
             tls: None,
             pieces: 0,
-            captured: Groups::default(),
             lost_pieces: 0,
             edge: None,
             is_guess: false,
             teller: None,
             is_counted: false,
             is_greeted: false,
+            is_read_at_other_end: false,
             gone: None,
             ordered: None,
         }
@@ -229,10 +228,12 @@ impl Line {
         self.talks().map(|talk| talk.exchanges).sum()
     }
 
-    /// What it speaks, by name; `None`: nothing was moved, or it has not shown yet.
+    /// What it speaks, by name. `None`: nothing was moved, it has not shown yet, or it is encrypted and the other end's
+    /// plaintext was read.
     pub(super) fn protocol_name(&self) -> Option<&'static str> {
         let talk = self.tls.as_ref().or(self.wire.as_ref())?;
         match (talk.protocol, talk.deafness()) {
+            (Some(Protocol::Tls), _) if self.is_read_at_other_end => None,
             (Some(protocol), _) => Some(protocol.name()),
             (None, Some(Deafness::Unknown | Deafness::Undirected)) => Some("unknown"),
             (None, Some(Deafness::Ended)) => Some("unknown"),

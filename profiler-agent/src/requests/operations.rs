@@ -1,18 +1,15 @@
 //! Adds requests up by edge, protocol, method and route.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    net::SocketAddr,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use profiler_protocols::Protocol;
 
 use super::{
-    counts::{Counts, EdgeBytes},
-    estimate::{Coverage, Grouped, Groups},
+    counts::Counts,
+    estimate::{Coverage, Spans, add_traffic},
     seen::Seen,
 };
-use crate::network::Home;
+use crate::network::{Home, Traffic};
 use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
 
 /// Operations of one edge that are told apart, `other` not among them.
@@ -71,15 +68,6 @@ pub(super) enum Counted {
     AtOtherEnd,
 }
 
-/// Bytes of the connections of an edge, also of those that were not captured.
-#[derive(Clone, Debug, Default)]
-struct EdgeTraffic {
-    ended: Coverage,
-    open: Coverage,
-    /// Of connections that are no longer remembered.
-    captured: Grouped,
-}
-
 /// What of all connections was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampling {
@@ -91,8 +79,9 @@ pub(super) struct Sampling {
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     edges: HashMap<EdgeKey, EdgeCounts>,
-    /// As many as edges.
-    traffic: HashMap<EdgeKey, EdgeTraffic>,
+    /// Bytes of the connections of each edge, captured or not. At most [`MAX_EDGES`].
+    traffic: HashMap<EdgeKey, Coverage>,
+    spans: Spans,
     /// Of edges for which there was no room.
     rest: EdgeCounts,
     /// Operations that are told apart.
@@ -138,11 +127,9 @@ impl Operations {
                 self.told_apart += 1;
             }
         }
-        counts
-            .operations
-            .entry(name)
-            .or_default()
-            .add(seen, counted);
+        let span = self.spans.of(exchange.end_ns);
+        let counts = counts.operations.entry(name).or_default();
+        counts.add(seen, counted, span);
     }
 
     /// Whether the edge is told apart, now if not before.
@@ -169,41 +156,36 @@ impl Operations {
         }
     }
 
-    /// How much of each connection was captured that is open or has just ended.
-    pub(super) fn cover<'a>(&mut self, homes: impl Iterator<Item = &'a Home>) {
-        for traffic in self.traffic.values_mut() {
-            traffic.open = Coverage::default();
-        }
+    /// The bytes of each connection that is open or has ended since the last call. A span of time ends.
+    pub(super) fn cover<'a>(&mut self, homes: impl Iterator<Item = &'a Home>, now_ns: u64) {
+        let known = self.traffic.keys();
+        let none = <[Traffic; 2]>::default();
+        let mut sums: HashMap<EdgeKey, [Traffic; 2]> =
+            known.map(|edge| (edge.clone(), none)).collect();
         for home in homes {
             let Some(bytes) = home.traffic else {
                 continue;
             };
-            if let Some(of_edge) = self.traffic_of(&home.edge) {
-                let sum = if home.has_ended {
-                    &mut of_edge.ended
-                } else {
-                    &mut of_edge.open
-                };
-                sum.add(bytes);
+            if !sums.contains_key(&home.edge) && sums.len() >= MAX_EDGES {
+                continue;
             }
+            let [ended, open] = sums.entry(home.edge.clone()).or_default();
+            let sum = if home.has_ended { ended } else { open };
+            *sum = add_traffic(*sum, bytes);
         }
-    }
-
-    /// What was captured in time of a connection that will not be remembered any longer.
-    pub(super) fn captured(&mut self, edge: &EdgeKey, client: Option<SocketAddr>, bytes: &Groups) {
-        if let Some(of_edge) = self.traffic_of(edge) {
-            of_edge.captured.add_all(bytes, client);
+        let span = self.spans.last();
+        for (edge, [ended, open]) in sums {
+            self.traffic
+                .entry(edge)
+                .or_default()
+                .update(ended, open, span);
         }
-    }
-
-    fn traffic_of(&mut self, edge: &EdgeKey) -> Option<&mut EdgeTraffic> {
-        if !self.traffic.contains_key(edge) {
-            if self.traffic.len() >= MAX_EDGES {
-                return None;
-            }
-            self.traffic.insert(edge.clone(), EdgeTraffic::default());
+        if self.spans.report(now_ns) {
+            self.traffic.values_mut().for_each(Coverage::halve);
+            let edges = self.edges.values_mut().chain([&mut self.rest]);
+            let counts = edges.flat_map(|edge| edge.operations.values_mut());
+            counts.for_each(Counts::halve_spans);
         }
-        self.traffic.get_mut(edge)
     }
 
     /// A connection of the edge told something before encryption began.
@@ -217,11 +199,8 @@ impl Operations {
 
     /// An edge turned out to be another, of which more is known: everything of it goes there.
     pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
-        if let Some(moved) = self.traffic.remove(old)
-            && let Some(of_edge) = self.traffic_of(new)
-        {
-            of_edge.ended.merge(&moved.ended);
-            of_edge.captured.merge(&moved.captured);
+        if let Some(moved) = self.traffic.remove(old) {
+            self.traffic.entry(new.clone()).or_default().merge(&moved);
         }
         let Some(moved) = self.edges.remove(old) else {
             return;
@@ -242,17 +221,14 @@ impl Operations {
         }
     }
 
-    /// Everything so far, and where each edge is in it. `open`: what was captured in time of each connection that is
-    /// remembered.
-    pub(super) fn rows<'a>(
-        &'a self,
+    /// Everything so far, and where each edge is in it.
+    pub(super) fn rows(
+        &self,
         sampling: Sampling,
-        open: impl Iterator<Item = (&'a EdgeKey, Option<SocketAddr>, &'a Groups)>,
-    ) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&'a EdgeKey, u32>) {
+    ) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&EdgeKey, u32>) {
         let mut keys: Vec<&EdgeKey> = self.edges.keys().collect();
         keys.sort();
         let places: HashMap<&EdgeKey, u32> = keys.iter().copied().zip(0..).collect();
-        let bytes = self.bytes(sampling, open);
         let mut edges = Vec::with_capacity(keys.len());
         let mut operations = Vec::new();
         for key in keys {
@@ -269,37 +245,13 @@ impl Operations {
                 tls: counts.tls.clone(),
             });
             let place = places.get(key).copied();
-            let row = |(name, counts)| row(place, name, counts, bytes.get(key), sampling);
+            let coverage = self.traffic.get(key);
+            let row = |(name, counts)| row(place, name, counts, coverage, sampling);
             operations.extend(counts.operations.iter().map(row));
         }
         let rest = self.rest.operations.iter();
         operations.extend(rest.map(|(name, counts)| row(None, name, counts, None, sampling)));
         (edges, operations, places)
-    }
-
-    /// The bytes of each edge, if estimates need them.
-    fn bytes<'a>(
-        &'a self,
-        sampling: Sampling,
-        open: impl Iterator<Item = (&'a EdgeKey, Option<SocketAddr>, &'a Groups)>,
-    ) -> HashMap<&'a EdgeKey, EdgeBytes> {
-        if sampling.fewest <= 1 {
-            return HashMap::new();
-        }
-        let known = self.traffic.iter().map(|(edge, traffic)| {
-            let mut coverage = traffic.ended;
-            coverage.merge(&traffic.open);
-            let captured = traffic.captured.clone();
-            let bytes = EdgeBytes { coverage, captured };
-            (edge, bytes)
-        });
-        let mut all: HashMap<&EdgeKey, EdgeBytes> = known.collect();
-        for (edge, client, captured) in open {
-            if let Some(of_edge) = all.get_mut(edge) {
-                of_edge.captured.add_all(captured, client);
-            }
-        }
-        all
     }
 }
 
@@ -307,12 +259,12 @@ fn row(
     edge: Option<u32>,
     name: &Name,
     counts: &Counts,
-    bytes: Option<&EdgeBytes>,
+    coverage: Option<&Coverage>,
     sampling: Sampling,
 ) -> Operation {
-    // Of TLS that is read for a part of the time the rest is left out, and not estimated.
-    let bytes = bytes.filter(|_bytes| !name.tls || sampling.tls_is_steady);
-    let (tally, server_only) = counts.estimate(bytes, sampling.fewest);
+    // TLS that is read for a part of the time: the rest is left out, and not estimated.
+    let coverage = coverage.filter(|_| !name.tls || sampling.tls_is_steady);
+    let (tally, server_only) = counts.estimate(coverage, sampling.fewest);
     Operation {
         edge,
         protocol: name.protocol,

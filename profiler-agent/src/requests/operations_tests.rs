@@ -67,7 +67,7 @@ fn rows(
         fewest,
         tls_is_steady: true,
     };
-    operations.rows(sampling, std::iter::empty())
+    operations.rows(sampling)
 }
 
 fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
@@ -330,7 +330,7 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
             };
             operations.add(&edge(2), &one, Counted::Here);
         }
-        operations.cover(homes.iter());
+        operations.cover(homes.iter(), 2000);
         let (_, rows, _) = rows(&operations, 4);
         (rows[0].tally.clone(), rows[0].server_only)
     };
@@ -343,8 +343,41 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
         (5, 5, 5)
     );
     assert_eq!(server_only, 5);
+    assert_eq!(part.interval(), (3, None));
     let (chance, _) = tally_of(&[]);
     assert_eq!((chance.count, chance.outcomes.ok), (6, 6));
+}
+
+/// Many connections with large requests, then with small ones of which fewer are captured: the bytes of the task would
+/// hide the small ones, so its connections have to tell.
+#[test]
+fn enough_connections_tell_more_than_bytes() {
+    let mut operations = Operations::default();
+    let mut take = |first: u64, connections: u64, one_of| {
+        for cookie in first..first + connections {
+            let one = Seen {
+                cookie,
+                one_of,
+                ..seen(SeenBy::Client, get("/"))
+            };
+            operations.add(&edge(2), &one, Counted::Here);
+        }
+    };
+    take(0, 2000, 1);
+    take(10_000, 900, 64);
+    let home = Home {
+        edge: edge(2),
+        traffic: Some(Traffic {
+            moved: 2000 * 20_000 + 57_600 * 500,
+            captured: 2000 * 20_000 + 900 * 500,
+        }),
+        has_ended: false,
+    };
+    operations.cover([home].iter(), 2000);
+    let (_, rows, _) = rows(&operations, 64);
+    assert_eq!(rows[0].tally.count, 59_600);
+    let (low, high) = rows[0].tally.interval();
+    assert!(low < 57_000 && high > Some(62_000), "{low} {high:?}");
 }
 
 /// Draws connections many times, as sampling does, and looks how often the truth lies in the interval: of how
@@ -385,6 +418,31 @@ fn the_truth_is_in_the_interval_as_often_as_is_said() {
     // The share of a CPU is found in steps.
     check_intervals(&[2, 4, 8]);
     check_intervals(&[1, 8, 4, 8]);
+}
+
+/// Downloads that clients broke off have gone into the server's socket whole.
+#[test]
+fn broken_requests_do_not_have_the_times_of_the_server() {
+    let mut operations = Operations::default();
+    let broken = Exchange {
+        outcome: Outcome::Broken,
+        first_byte_ns: None,
+        ..get("/")
+    };
+    let at_server = seen(SeenBy::Server, get("/"));
+    for _ in 0..5 {
+        operations.add(
+            &edge(2),
+            &seen(SeenBy::Client, broken.clone()),
+            Counted::Here,
+        );
+        operations.add(&edge(2), &at_server, Counted::AtOtherEnd);
+    }
+    let end_of = |operations: &Operations| rows(operations, 1).1[0].timed_by().0;
+    assert_eq!(end_of(&operations), SeenBy::Client);
+    // Those that the server alone timed and that were not broken.
+    operations.add(&edge(2), &at_server, Counted::Here);
+    assert_eq!(end_of(&operations), SeenBy::Server);
 }
 
 #[test]

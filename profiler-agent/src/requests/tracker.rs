@@ -200,7 +200,7 @@ impl Tracker {
     }
 
     /// Which edge each connection belongs to, as far as that is known by now.
-    pub fn edges(&mut self, homes: &HashMap<u64, Home>) {
+    pub fn edges(&mut self, homes: &HashMap<u64, Home>, now_ns: u64) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
         for (cookie, line) in &mut self.lines {
@@ -222,7 +222,7 @@ impl Tracker {
                 self.samples.rename(&old, new);
             }
         }
-        self.operations.cover(homes.values());
+        self.operations.cover(homes.values(), now_ns);
     }
 
     /// What the kernel side should do from now on, since the last call.
@@ -295,7 +295,6 @@ impl Tracker {
         };
         line.pid = piece.pid;
         line.one_of = piece.one_of.max(1);
-        line.captured.add_at(piece.at_ns, piece.length);
         let was = line.seen_by();
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);

@@ -17,6 +17,7 @@ use crate::peers::{
 };
 
 const PATH: &str = "/files/1";
+const LARGE: &str = "/files/50000";
 const BUDGET: &str = "--cpu-percent=10";
 const CONNECTIONS: u32 = 4;
 
@@ -44,19 +45,73 @@ pub(super) fn of_few_connections(folder: &Path, view: View, length: Length) -> R
 
 /// A connection for each request, as fast as they can.
 pub(super) fn of_short_connections(folder: &Path, view: View, length: Length) -> Result<Row> {
-    let nginx = Nginx::start(folder, Speaks::Http1)?;
     let each = length.times(5000, 20_000);
+    estimate_http1(folder, view, &[(PATH, each)], Connections::Short)
+}
+
+/// The same, with a few large answers first: most of the bytes, and captured while there was room.
+pub(super) fn of_short_connections_that_change(
+    folder: &Path,
+    view: View,
+    length: Length,
+) -> Result<Row> {
+    estimate_http1(folder, view, &mix(length), Connections::Short)
+}
+
+/// The same over four connections that stay open.
+pub(super) fn of_connections_that_change(folder: &Path, view: View, length: Length) -> Result<Row> {
+    estimate_http1(folder, view, &mix(length), Connections::Kept)
+}
+
+fn mix(length: Length) -> [(&'static str, u64); 2] {
+    let small = length.times(5000, 20_000);
+    [(LARGE, small / 50), (PATH, small)]
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    Kept,
+    Short,
+}
+
+/// Asks on [`CONNECTIONS`] connections at once for each path, in this order, so many times on each.
+fn estimate_http1(
+    folder: &Path,
+    view: View,
+    paths: &[(&'static str, u64)],
+    connections: Connections,
+) -> Result<Row> {
+    let nginx = Nginx::start(folder, Speaks::Http1)?;
+    let each = paths.iter().map(|(_, times)| times).sum::<u64>();
+    let paths = paths.to_vec();
     let ask = move |port: u16| -> Result<()> {
-        let request = format!("GET {PATH} HTTP/1.1\r\nHost: truth\r\nConnection: close\r\n\r\n");
-        for _ in 0..each {
-            let answer = Connection::open(port)?.ask(&[request.as_bytes()])?;
-            ensure!(answer.status == "200", "status {}", answer.status);
+        let end = match connections {
+            Connections::Kept => "",
+            Connections::Short => "Connection: close\r\n",
+        };
+        let mut kept = None;
+        for (path, times) in paths {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: truth\r\n{end}\r\n");
+            for _ in 0..times {
+                let mut connection = match kept.take() {
+                    Some(connection) => connection,
+                    None => Connection::open(port)?,
+                };
+                let answer = connection.ask(&[request.as_bytes()])?;
+                ensure!(answer.status == "200", "status {}", answer.status);
+                if connections == Connections::Kept {
+                    kept = Some(connection);
+                }
+            }
         }
         Ok(())
     };
     estimate(&nginx, view, each * u64::from(CONNECTIONS), |port| {
         let threads: Vec<_> = (0..CONNECTIONS)
-            .map(|_| thread::spawn(move || ask(port)))
+            .map(|_| {
+                let ask = ask.clone();
+                thread::spawn(move || ask(port))
+            })
             .collect();
         for thread in threads {
             thread.join().ok().context("a client panicked")??;
@@ -87,7 +142,7 @@ fn estimate(
         let is_wrong = wrong == 2 || (is_silent && !is_missed);
         if wrong == 0 || is_wrong || told.len() == 3 {
             return Ok(Row {
-                truth: format!("{requests} {PATH}"),
+                truth: requests.to_string(),
                 told: told.join("; then "),
                 verdict: row.verdict,
             });

@@ -189,4 +189,14 @@ pub const CASES: &[Case] = &[
         run: estimates::of_short_connections,
         views: BOTH_ENDS,
     },
+    Case {
+        name: "at 10 % of a CPU, short connections, large answers before small ones",
+        run: estimates::of_short_connections_that_change,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "at 10 % of a CPU, four connections, large answers before small ones",
+        run: estimates::of_connections_that_change,
+        views: BOTH_ENDS,
+    },
 ];

@@ -75,8 +75,8 @@ pub struct RequestsArgs {
     /// First bytes of each read and write that are looked at [default: 1024, with --bodies 16320]
     #[arg(long, value_name = "N")]
     pub capture_bytes: Option<u32>,
-    /// Share of one CPU in percent that this may use before connections are sampled, and twice of what probes
-    /// of --tls may cost before they are there for a part of the time only [default: 10]
+    /// CPU time for reading payload, in percent of one CPU; above it only some connections are captured. Half of it is
+    /// what probes of --tls may cost the processes; above that they are attached for a part of the time [default: 10]
     #[arg(long, value_name = "PERCENT")]
     pub cpu_percent: Option<u32>,
     /// Print JSON instead of a table

@@ -138,7 +138,9 @@ fn a_client_that_understands_nothing_does_not_count() {
     play.tracker.connection(1, facts(1, true));
     play.tracker.connection(server, facts(1, false));
     // The client's wire is encrypted, and its library is not known; the server's is.
-    play.moved(1, true, &[0x17; 40]);
+    play.moved(1, true, &[0x17, 3, 3, 0, 3, 1, 2, 3]);
+    let table = play.report(&[1, server]);
+    assert_eq!(table.counters.connections_by_protocol["tls"], 1);
     play.plaintext = super::Plaintext::Tls;
     play.moved(server, false, &super::resp("GET k"));
     play.moved(server, true, b"$1\r\nv\r\n");
@@ -147,6 +149,8 @@ fn a_client_that_understands_nothing_does_not_count() {
     let get = operation(&table, "GET");
     assert_eq!((get.tally.count, get.server_only), (1, 1));
     assert!(get.tls);
+    let protocols = &table.counters.connections_by_protocol;
+    assert_eq!(protocols.keys().collect::<Vec<_>>(), ["redis"]);
 }
 
 #[test]

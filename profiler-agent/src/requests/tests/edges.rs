@@ -19,7 +19,8 @@ fn what_was_counted_goes_with_an_edge_of_which_more_is_known() {
     play.tracker.connection(1, facts(1, true));
     play.ask(1, "GET k", "$1\r\nv\r\n");
     let say = |play: &mut Play, key: EdgeKey| {
-        play.tracker.edges(&HashMap::from([(1, home(key))]));
+        play.tracker
+            .edges(&HashMap::from([(1, home(key))]), play.now_ns);
         play.tracker.table(play.now_ns)
     };
     say(&mut play, early());
@@ -50,11 +51,11 @@ fn what_turns_out_to_be_several_edges_stays() {
         ..edge()
     };
     let one = HashMap::from([(1, home(early())), (2, home(early()))]);
-    play.tracker.edges(&one);
+    play.tracker.edges(&one, play.now_ns);
     play.tracker.table(0);
     play.tracker.table(0);
-    play.tracker
-        .edges(&HashMap::from([(1, home(edge())), (2, home(other))]));
+    let two = HashMap::from([(1, home(edge())), (2, home(other))]);
+    play.tracker.edges(&two, play.now_ns);
     let table = play.tracker.table(0);
     assert_eq!(table.edges.len(), 1);
     assert_eq!(table.edges[0].key, early());

@@ -178,7 +178,7 @@ impl Play {
             .iter()
             .map(|cookie| (*cookie, home(edge())))
             .collect();
-        self.tracker.edges(&edges);
+        self.tracker.edges(&edges, self.now_ns);
         self.now_ns += 1000 * MS;
         self.tracker.table(self.now_ns)
     }

@@ -83,7 +83,7 @@ impl Proxy {
     }
 
     fn finish(mut self) -> RequestTable {
-        self.tracker.edges(&edges());
+        self.tracker.edges(&edges(), 100_000 * MS);
         self.tracker.finish(100_000 * MS)
     }
 }

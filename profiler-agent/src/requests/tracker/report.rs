@@ -8,15 +8,11 @@ use crate::requests::{line::Line, operations::Sampling, talk::Deafness};
 impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
         let counters = self.counted();
-        let open = self.lines.values().filter_map(|line| {
-            let edge = line.edge.as_ref()?;
-            Some((edge, line.client(), &line.captured))
-        });
         let sampling = Sampling {
             fewest: counters.sampled_one_of,
             tls_is_steady: self.source.tls_is_steady,
         };
-        let (edges, mut operations, places) = self.operations.rows(sampling, open);
+        let (edges, mut operations, places) = self.operations.rows(sampling);
         if counters.lost_pieces > 0 || counters.refused_connections > 0 {
             // Each count is too low by what nobody knows.
             for operation in &mut operations {

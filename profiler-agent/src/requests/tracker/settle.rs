@@ -55,6 +55,13 @@ impl Tracker {
         }
         self.operations.add(&edge, &seen, counted);
         self.sidecars.add(&edge, &seen);
+        if seen.tls {
+            for cookie in self.ends.get(&seen.client).into_iter().flatten() {
+                if let Some(line) = self.lines.get_mut(cookie) {
+                    line.is_read_at_other_end |= *cookie != seen.cookie;
+                }
+            }
+        }
         let Some(line) = self.lines.get_mut(&seen.cookie) else {
             return;
         };
@@ -179,10 +186,6 @@ impl Tracker {
             return;
         };
         super::report::add(&mut self.counters, &line);
-        if let Some(edge) = &line.edge {
-            self.operations
-                .captured(edge, line.client(), &line.captured);
-        }
         for client in [line.facts.local, line.facts.remote] {
             if let Some(same) = self.ends.get_mut(&client) {
                 same.retain(|known| *known != cookie);
