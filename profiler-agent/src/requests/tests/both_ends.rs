@@ -137,8 +137,8 @@ fn a_client_that_understands_nothing_does_not_count() {
     let server = SERVER_COOKIE + 1;
     play.tracker.connection(1, facts(1, true));
     play.tracker.connection(server, facts(1, false));
-    // The client's wire is encrypted, and its library is not known; the server's is.
-    play.moved(1, true, &[0x17, 3, 3, 0, 3, 1, 2, 3]);
+    // A ClientHello: the client's library is not known; the server's is.
+    play.moved(1, true, &[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
     let table = play.report(&[1, server]);
     assert_eq!(table.counters.connections_by_protocol["tls"], 1);
     play.plaintext = super::Plaintext::Tls;
