@@ -12,7 +12,7 @@ use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
 
-use crate::{import, network};
+use crate::{import, network, sockets};
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ pub fn name_answers(bytes: &[u8]) {
 
 /// A list of sockets in `/proc`, which the kernel writes.
 pub fn socket_table(bytes: &[u8]) {
-    drop(network::read_socket_table(bytes));
+    drop(sockets::read_socket_table(bytes));
 }
 
 /// A file that somebody gives to be looked at.

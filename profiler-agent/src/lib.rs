@@ -25,6 +25,7 @@ pub mod bpf;
 pub mod probes;
 pub mod process;
 pub mod container_names;
+mod sockets;
 mod network;
 pub mod requests;
 mod envoy_admin;

@@ -6,6 +6,19 @@ pub const EVENT_FORK: u32 = 1;
 pub const EVENT_EXEC: u32 = 2;
 pub const EVENT_EXIT: u32 = 3;
 
+/// Clock tick of times in /proc, nanoseconds (`USER_HZ` is 100 on every Linux we support).
+pub const PROC_TICK_NS: u64 = 10_000_000;
+
+/// A start time of /proc in nanoseconds.
+pub const fn start_ns(ticks: u64) -> u64 {
+    ticks.saturating_mul(PROC_TICK_NS)
+}
+
+/// Boot time in nanoseconds as /proc shows start times.
+pub const fn start_ticks(boottime_ns: u64) -> u64 {
+    boottime_ns / PROC_TICK_NS
+}
+
 /// Sent before the first sample of a thread, and again when its name or its process changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

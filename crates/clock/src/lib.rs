@@ -19,6 +19,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use profiler_common::process::start_ns;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What [`follow`] adds to the wall clock, in nanoseconds.
@@ -72,13 +73,10 @@ pub fn steady_ns() -> u64 {
     clock_ns(ClockId::Boottime)
 }
 
-/// Clock tick of times in /proc, nanoseconds (`USER_HZ` is 100 on every Linux we support).
-pub const PROC_TICK_NS: u64 = 10_000_000;
-
 /// When a process started, by the wall clock as it is set now; `start_ticks` is that of `/proc/PID/stat`. Off by what
 /// the clock has been set since.
 pub fn started_wall_ns(start_ticks: u64) -> u64 {
-    let age_ns = steady_ns().saturating_sub(start_ticks.saturating_mul(PROC_TICK_NS));
+    let age_ns = steady_ns().saturating_sub(start_ns(start_ticks));
     wall_ns().saturating_sub(age_ns)
 }
 

@@ -27,6 +27,7 @@ mod requests;
 mod select;
 mod sidecar;
 pub mod significance;
+pub mod sockets;
 mod spread;
 mod stack_quality;
 mod task;

@@ -11,7 +11,7 @@ use rustls::{
 use tracing::warn;
 
 use super::{error::ApiError, state::Origin};
-use crate::network::addresses_here;
+use crate::sockets::addresses_here;
 
 /// By which further addresses the agent is reached.
 #[derive(Clone, Debug, Default)]

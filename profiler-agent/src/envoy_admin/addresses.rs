@@ -10,7 +10,7 @@ use profiler_model::ProcessKey;
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
 use super::EnvoyAdminError;
-use crate::network::{enter_namespace_of, sockets_of};
+use crate::sockets::{enter_namespace_of, sockets_of};
 
 /// Istio's port, which is tried first.
 const ISTIO_PORT: u16 = 15000;

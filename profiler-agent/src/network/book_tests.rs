@@ -1,12 +1,11 @@
 use crate::network::{
-    conntrack::Tracked,
-    directory::Listing,
     homes::{Home, Met},
     names::Identity,
-    nat::{Ends, Translation},
-    owners::Owners,
 };
-use profiler_model::Transfer;
+use profiler_model::{
+    Transfer,
+    sockets::{Ends, Listing, Tracked, Translation},
+};
 
 use super::*;
 
@@ -300,7 +299,7 @@ fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Dir
             cut: false,
         }),
     };
-    Directory::new(vec![(namespace, listing)], Owners::default())
+    Directory::new(vec![(namespace, listing)], |_inode| None)
 }
 
 #[test]

@@ -2,32 +2,23 @@
 //! before a task began.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    io,
+    collections::{HashMap, HashSet},
     net::{IpAddr, SocketAddr},
-    path::Path,
 };
 
-use profiler_model::ProcessKey;
+use profiler_model::{
+    ProcessKey,
+    sockets::{DiagSocket, Ends, Listing, Original},
+};
 
 use super::{
-    addresses::addresses_here,
-    conntrack::{Tracked, translations_here},
-    diag::{DiagSocket, sockets_here},
     flow::Flow,
     listeners::Listeners,
-    namespaces,
-    nat::{Ends, Followed, Translations},
-    originals::{Original, original_of},
-    owners::Owners,
-    proc_tcp::sockets_of,
+    nat::{Followed, Translations},
 };
-use crate::process::ProcessTable;
 
 /// Sockets that are asked where their connection was to go, in one reading of the node.
 const MAX_QUESTIONS: usize = 256;
-/// Is there where the kernel tracks connections.
-const TRACKED_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 
 /// Where a socket is, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,62 +41,6 @@ pub(crate) struct Peer {
     pub(crate) remote: SocketAddr,
 }
 
-/// Sources of answers that a user has switched off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sources {
-    /// Sockets are listed as where a namespace may not be entered.
-    pub(crate) without_diag: bool,
-    pub(crate) without_conntrack: bool,
-    pub(crate) without_originals: bool,
-}
-
-/// What one namespace said.
-#[derive(Debug)]
-pub(super) struct Listing {
-    pub(super) sockets: Vec<DiagSocket>,
-    pub(super) addresses: Vec<IpAddr>,
-    pub(super) tracked: Result<Tracked, String>,
-    /// Why the sockets come from `/proc`, where they have neither cookies nor counts.
-    pub(super) without_diag: Option<String>,
-}
-
-impl Listing {
-    /// Of the calling thread's namespace.
-    fn here(sources: Sources) -> io::Result<Self> {
-        Ok(Self {
-            without_diag: None,
-            sockets: sockets_here()?,
-            addresses: addresses_here()?,
-            tracked: tracked_here(sources),
-        })
-    }
-
-    /// Of the namespace with this inode, as well as it can be read.
-    fn of(inode: u32, pids: &[u32], sources: Sources) -> io::Result<Self> {
-        let refused = if sources.without_diag {
-            io::Error::other("inet_diag is denied by --deny-probe")
-        } else {
-            match namespaces::ask_inside(inode, pids, || Self::here(sources)) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    io::Error::other("the namespace cannot be entered (needs CAP_SYS_ADMIN)")
-                }
-                other => return other,
-            }
-        };
-        // A process may have ended, or have left the namespace.
-        let sockets = pids
-            .iter()
-            .filter(|pid| namespaces::is_in(**pid, inode))
-            .find_map(|pid| sockets_of(*pid).ok());
-        Ok(Self {
-            sockets: sockets.ok_or_else(|| io::Error::other("its processes have ended"))?,
-            addresses: Vec::new(),
-            tracked: Err(format!("list tracked connections: {refused}")),
-            without_diag: Some(refused.to_string()),
-        })
-    }
-}
-
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
@@ -118,7 +53,6 @@ pub(crate) struct Directory {
     /// By cookie.
     originals: HashMap<u64, Original>,
     originals_failed: Option<String>,
-    owners: Owners,
     /// Namespaces whose sockets are known by their cookies.
     with_cookies: HashSet<u32>,
     /// Why those of others are not.
@@ -126,42 +60,11 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Reads the sockets of every network namespace that has a process. Where several processes hold
-    /// a socket, one of `preferred` is its owner. `before` is the last reading, of which is kept what
-    /// still holds. Blocks.
-    pub(crate) fn read(
-        table: &ProcessTable,
-        preferred: &BTreeSet<u32>,
-        sources: Sources,
-        before: Self,
-    ) -> Self {
-        table.refresh();
-        let mut found = Vec::new();
-        for (inode, pids) in namespaces::with_processes(table) {
-            let listing = Listing::of(inode, &pids, sources);
-            found.extend(listing.map(|listing| (inode, listing)));
-        }
-        let mut wanted = HashMap::new();
-        for (namespace, listing) in &found {
-            let inodes = listing.sockets.iter().map(|socket| socket.inode);
-            // A socket that nobody has accepted yet, or has left behind, is no process's.
-            wanted.extend(
-                inodes
-                    .filter(|inode| *inode != 0)
-                    .map(|inode| (inode, *namespace)),
-            );
-        }
-        let mut owners = before.owners;
-        owners.find(&wanted, table, preferred);
-        let mut directory = Self::new(found, owners);
-        if !sources.without_originals {
-            directory.ask_for_originals(&before.originals);
-        }
-        directory
-    }
-
     /// From what each namespace said, and who holds which inode.
-    pub(super) fn new(found: Vec<(u32, Listing)>, owners: Owners) -> Self {
+    pub(crate) fn new(
+        found: Vec<(u32, Listing)>,
+        holder_of: impl Fn(u64) -> Option<ProcessKey>,
+    ) -> Self {
         let mut directory = Self::default();
         for (network_namespace, listing) in found {
             let Listing {
@@ -182,12 +85,11 @@ impl Directory {
             for socket in sockets {
                 let owner = Owner {
                     network_namespace,
-                    process: owners.holder(socket.inode).map(|holder| holder.process),
+                    process: holder_of(socket.inode),
                 };
                 directory.add(socket, owner);
             }
         }
-        directory.owners = owners;
         directory
     }
 
@@ -211,8 +113,13 @@ impl Directory {
         }
     }
 
-    /// Asks servers' sockets for what connection tracking did not say.
-    fn ask_for_originals(&mut self, known: &HashMap<u64, Original>) {
+    /// Asks servers' sockets for what connection tracking did not say: `ask` answers with the socket's cookie
+    /// beside. What `before` knows is not asked again.
+    pub(crate) fn ask_for_originals(
+        &mut self,
+        before: &Self,
+        ask: impl Fn(&DiagSocket) -> Result<(u64, Original), String>,
+    ) {
         let mut questions = 0;
         for (socket, owner) in &self.sockets {
             let namespace = owner.network_namespace;
@@ -221,21 +128,21 @@ impl Directory {
                 continue;
             }
             if let Some(cookie) = socket.cookie
-                && let Some(answer) = known.get(&cookie)
+                && let Some(answer) = before.originals.get(&cookie)
             {
                 self.originals.insert(cookie, *answer);
                 continue;
             }
-            let Some(holder) = self.owners.holder(socket.inode) else {
+            if owner.process.is_none() {
                 continue;
-            };
+            }
             questions += 1;
             if questions > MAX_QUESTIONS {
                 return;
             }
-            match original_of(socket, holder) {
+            match ask(socket) {
                 Ok((cookie, answer)) => drop(self.originals.insert(cookie, answer)),
-                Err(error) => self.originals_failed = Some(error.to_string()),
+                Err(reason) => self.originals_failed = Some(reason),
             }
         }
     }
@@ -380,19 +287,4 @@ impl Directory {
             remote: socket.remote,
         })
     }
-}
-
-/// What connection tracking says in the calling thread's namespace.
-fn tracked_here(sources: Sources) -> Result<Tracked, String> {
-    if sources.without_conntrack {
-        return Err("conntrack is denied by --deny-probe".to_owned());
-    }
-    translations_here().or_else(|error| {
-        if Path::new(TRACKED_CONNECTIONS).exists() {
-            Err(format!("list tracked connections: {error}"))
-        } else {
-            // Nothing is tracked here, so nothing is translated.
-            Ok(Tracked::default())
-        }
-    })
 }

@@ -9,10 +9,9 @@ use profiler_common::{
     },
     network_calls::CallTimes,
     payload::CAPTURE_STOP,
+    process::start_ticks,
 };
 use profiler_model::{ProcessKey, SideMetrics, SocketTotals, Transfer, Values};
-
-use crate::probes::start_ticks;
 
 /// `AF_INET6`.
 const IPV6: u32 = 10;

@@ -5,29 +5,12 @@
 //! front of the server), so translations are followed one after the other. Where two of them would
 //! lead to different ends, because two namespaces use the same addresses, none is taken.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::SocketAddr,
-};
+use std::collections::{HashMap, HashSet};
 
-use super::conntrack::Tracked;
+use profiler_model::sockets::{Ends, Tracked, Translation};
 
 /// Translations of one connection that are followed.
 const MAX_STEPS: usize = 4;
-
-/// Both ends of a connection as somebody sees them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ends {
-    pub(crate) client: SocketAddr,
-    pub(crate) server: SocketAddr,
-}
-
-/// A connection as it comes into a namespace, and as it leaves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Translation {
-    pub(crate) before: Ends,
-    pub(crate) after: Ends,
-}
 
 /// Where following the translations of a connection led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

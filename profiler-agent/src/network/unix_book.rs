@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use profiler_common::{
     network::{FLAG_COMPLETE, FLAG_JOINED},
+    process::{start_ns, start_ticks},
     unix_sockets::UnixSocket,
 };
 use profiler_model::{
     Address, Edge, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
-    Transfer,
+    Transfer, sockets::UnixDiagSocket,
 };
 
 use super::{
@@ -20,9 +21,8 @@ use super::{
     flow::{Direction, text, values},
     homes::Home,
     names::Identity,
-    unix_diag::{UnixDiagSocket, UnixListing, shown},
+    unix_listing::{UnixListing, shown},
 };
-use crate::probes::{start_ns, start_ticks};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 
 use profiler_clock::steady_ns;
+use profiler_common::process::start_ticks;
 use profiler_model::CpuCoverage;
 
 use super::{
     source::Counted,
-    timeline::{Origin, monotonic_ns, start_ticks},
+    timeline::{Origin, monotonic_ns},
 };
 use crate::process::accounting::cpu_time;
 

@@ -43,5 +43,4 @@ pub use network::{NetworkCollector, NetworkConfig, TARGET_ENDED};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
-pub(crate) use timeline::{start_ns, start_ticks};
 pub use unix_sockets::is_never_of_unix_sockets;

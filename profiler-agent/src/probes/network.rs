@@ -34,7 +34,9 @@ use super::{
     board::ProbeStatuses,
     ended::Ended,
     network_sources::MetricSources,
-    node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
+    node_sockets::{
+        SocketReader, announce_sources, existing, identify, report_sources, wanted_pids,
+    },
     on_cpu::LOOP_WAIT,
     process_events::event,
     targets::ResolvedTarget,
@@ -47,9 +49,7 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    network::{
-        Book, Connections, Directory, Flow, Met, Resting, Room, Sources, fold_silent, user_of,
-    },
+    network::{Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of},
     process::ProcessTable,
 };
 
@@ -188,9 +188,9 @@ impl Collector for NetworkCollector {
         }
         // Now, and not before: what begins from here on is seen by the programs.
         let wanted = wanted_pids(&target, &self.table);
-        let beside = node_sockets::sources(&self.config.denied);
+        let mut sockets = SocketReader::new(&self.config.denied);
         let reading = Instant::now();
-        let directory = Directory::read(&self.table, &wanted, beside, Directory::default());
+        let directory = sockets.read(&self.table, &wanted, &Directory::default());
         report_sources(&self.statuses, &self.config.denied, &directory);
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
@@ -224,7 +224,7 @@ impl Collector for NetworkCollector {
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
             listeners_refused: 0,
-            beside,
+            sockets,
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
             can_evict,
@@ -285,8 +285,7 @@ struct Session {
     reading_took: Duration,
     /// Ports that are listened on and were not told to the kernel side, for want of room.
     listeners_refused: u64,
-    /// Sources of answers that are no programs.
-    beside: Sources,
+    sockets: SocketReader,
     /// When ends that were missed were looked for.
     swept_ns: u64,
     /// Entries of the kernel's table.

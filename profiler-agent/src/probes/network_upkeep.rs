@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject},
-    network::{Directory, Flow, Owner, UnixEnd, read_answer},
+    network::{Flow, Owner, UnixEnd, read_answer},
 };
 
 /// Time between two readings of the node's sockets, while something is not resolved.
@@ -243,7 +243,7 @@ impl Session {
         self.directory_read_ns = monotonic_ns();
         let reading = Instant::now();
         let before = std::mem::take(&mut self.directory);
-        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
+        self.directory = self.sockets.read(&self.table, &self.wanted, &before);
         self.reading_took = reading.elapsed();
         tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
     }

@@ -1,7 +1,7 @@
 //! The node's sockets beside the network programs: who of a target is there when a task begins, what
 //! was connected before, and the sources of answers that are no programs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use profiler_common::{
     config::FILTER_PIDS,
@@ -9,18 +9,19 @@ use profiler_common::{
         Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN, FLAG_COMPLETE,
         FLAG_JOINED,
     },
+    process::start_ns,
 };
-use profiler_model::ProcessKey;
+use profiler_model::{ProcessKey, sockets::DiagSocket};
 
 use super::{
     board::ProbeStatuses,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
-    timeline::start_ns,
 };
 use crate::{
-    network::{DiagSocket, Directory, Identity, Owner, Sources},
+    network::{Directory, Identity, Owner},
     process::{ProcessTable, is_below},
+    sockets::{Owners, Sources, list_namespaces, original_of},
 };
 
 /// Names of sources that are no programs, for `--deny-probe`.
@@ -31,11 +32,62 @@ const DIAG: &str = "inet_diag";
 const SOURCES: [(&str, &str); 3] = [(CONNTRACK, "2.6"), (ORIGINALS, "5.6"), (DIAG, "3.3")];
 
 /// Which sources are used.
-pub(super) fn sources(denied: &[String]) -> Sources {
+fn sources(denied: &[String]) -> Sources {
     Sources {
         without_diag: is_denied(denied, DIAG),
         without_conntrack: is_denied(denied, CONNTRACK),
         without_originals: is_denied(denied, ORIGINALS),
+    }
+}
+
+/// Reads the sockets of the node, and remembers whose they are.
+#[derive(Debug)]
+pub(super) struct SocketReader {
+    sources: Sources,
+    owners: Owners,
+}
+
+impl SocketReader {
+    pub(super) fn new(denied: &[String]) -> Self {
+        Self {
+            sources: sources(denied),
+            owners: Owners::default(),
+        }
+    }
+
+    /// Reads the sockets of every network namespace that has a process. Where several processes hold
+    /// a socket, one of `preferred` is its owner. `before` is the last reading, of which is kept what
+    /// still holds. Blocks.
+    pub(super) fn read(
+        &mut self,
+        table: &ProcessTable,
+        preferred: &BTreeSet<u32>,
+        before: &Directory,
+    ) -> Directory {
+        table.refresh();
+        let found = list_namespaces(table, self.sources);
+        let mut wanted = HashMap::new();
+        for (namespace, listing) in &found {
+            let inodes = listing.sockets.iter().map(|socket| socket.inode);
+            // A socket that nobody has accepted yet, or has left behind, is no process's.
+            wanted.extend(
+                inodes
+                    .filter(|inode| *inode != 0)
+                    .map(|inode| (inode, *namespace)),
+            );
+        }
+        self.owners.find(&wanted, table, preferred);
+        let owners = &self.owners;
+        let process = |inode| owners.holder(inode).map(|holder| holder.process);
+        let mut directory = Directory::new(found, process);
+        if !self.sources.without_originals {
+            directory.ask_for_originals(before, |socket| {
+                let holder = owners.holder(socket.inode);
+                let holder = holder.ok_or_else(|| "no process holds the socket".to_owned())?;
+                original_of(socket, holder).map_err(|error| error.to_string())
+            });
+        }
+        directory
     }
 }
 

@@ -12,14 +12,14 @@ use std::{
 use profiler_common::{
     config::ProbeConfig,
     counter,
-    process::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, ProcessRecord},
+    process::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, ProcessRecord, start_ticks},
 };
 use profiler_model::{LossKind, ProcessEvent, ProcessEventKind};
 
 use super::{
     board::ProbeStatuses,
     status::{ProbeState, ProbeStatus},
-    timeline::{Origin, start_ticks},
+    timeline::Origin,
 };
 use crate::{
     bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader},

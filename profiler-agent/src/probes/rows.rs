@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use profiler_common::{
     off_cpu::Wait,
-    process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
+    process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord, start_ticks},
     stack::{self, CAPTURED},
     unwind::{frame, step},
     wakers::{WAKER_IDLE, WAKER_INTERRUPTED, WAKER_THREAD, Waker},
@@ -22,7 +22,7 @@ use super::{
     naming::NamingQueue,
     source::Counted,
     stacks::Generations,
-    timeline::{BUCKET, Origin, start_ticks},
+    timeline::{BUCKET, Origin},
     unread::Unread,
 };
 use crate::process::ProcessTable;

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject},
-    network::NamespacePath,
     process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
+    sockets::NamespacePath,
 };
 
 /// How long a process may go on after its exit is reported: it gives its memory back.

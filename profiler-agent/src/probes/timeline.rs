@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use profiler_clock::{PROC_TICK_NS, clock_ns, wall_ns};
+use profiler_clock::{clock_ns, wall_ns};
 use rustix::time::ClockId;
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
@@ -61,14 +61,4 @@ pub(super) fn monotonic_ns() -> u64 {
 /// The epoch's length.
 pub(super) fn epoch() -> Duration {
     BUCKET * u32::try_from(BUCKETS_PER_EPOCH).unwrap_or(1)
-}
-
-/// A start time of /proc in nanoseconds.
-pub(crate) fn start_ns(ticks: u64) -> u64 {
-    ticks.saturating_mul(PROC_TICK_NS)
-}
-
-/// Boot time in nanoseconds as /proc shows start times.
-pub(crate) fn start_ticks(boottime_ns: u64) -> u64 {
-    boottime_ns / PROC_TICK_NS
 }

@@ -9,6 +9,7 @@ use crate::{
     bpf::{LoadError, LoadedObject},
     network::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
+    sockets::{Owners, unix_sockets},
 };
 use profiler_model::{Edge, FoldedEdges, ProcessKey};
 
@@ -74,6 +75,7 @@ pub(super) struct UnixReport {
 pub(super) struct UnixSockets {
     book: UnixBook,
     listing: UnixListing,
+    owners: Owners,
     /// When the listing was begun, on the kernel's clock.
     listed_ns: u64,
     owners_ns: u64,
@@ -91,8 +93,9 @@ impl UnixSockets {
             return Ok(Self::default());
         }
         let listed_ns = monotonic_ns();
-        let mut listing = UnixListing::read(table, None);
-        listing.find_owners(table, wanted);
+        let mut listing = UnixListing::new(unix_sockets(table, None));
+        let mut owners = Owners::default();
+        find_owners(&mut listing, &mut owners, table, wanted);
         for socket in &listing.sockets {
             let is_wanted = if target.filter == FILTER_ALL {
                 [0, socket.network_namespace].contains(&target.network_namespace)
@@ -112,6 +115,7 @@ impl UnixSockets {
         Ok(Self {
             book: UnixBook::default(),
             listing,
+            owners,
             listed_ns,
             owners_ns: listed_ns,
         })
@@ -132,7 +136,7 @@ impl UnixSockets {
         if !ends.is_empty() && (due || last || ends.len() >= MANY) {
             self.list(table, &ends, now_ns);
             if self.has_open_question(&ends) {
-                self.listing.find_owners(table, wanted);
+                find_owners(&mut self.listing, &mut self.owners, table, wanted);
                 self.owners_ns = now_ns;
             }
             // Once more: what is gone by the listing changes no more.
@@ -196,7 +200,7 @@ impl UnixSockets {
 
     fn list(&mut self, table: &ProcessTable, ends: &[UnixEnd], now_ns: u64) {
         let namespaces: BTreeSet<u32> = ends.iter().map(|end| end.network_namespace).collect();
-        let mut listing = UnixListing::read(table, Some(&namespaces));
+        let mut listing = UnixListing::new(unix_sockets(table, Some(&namespaces)));
         listing.take_owners(&mut self.listing);
         self.listing = listing;
         self.listed_ns = now_ns;
@@ -237,10 +241,67 @@ pub(super) fn explain(
     }
 }
 
+/// Finds out whose the sockets are. Where several processes hold one, one of `preferred` is its
+/// owner. Blocks.
+fn find_owners(
+    listing: &mut UnixListing,
+    owners: &mut Owners,
+    table: &ProcessTable,
+    preferred: &BTreeSet<u32>,
+) {
+    owners.find(&listing.inodes(), table, preferred);
+    listing.set_owners(owners.processes());
+}
+
 fn read(object: &LoadedObject) -> Result<Vec<UnixEnd>, LoadError> {
     let sockets = object.unix_sockets()?;
     let whole = sockets
         .iter()
         .filter(|socket| socket.flags & FLAG_COMPLETE != 0);
     Ok(whole.map(UnixEnd::decode).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::{
+        linux::{fs::MetadataExt as _, net::SocketAddrExt as _},
+        unix::net::{SocketAddr, UnixListener, UnixStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn own_sockets_are_listed_with_their_names_and_peers() {
+        let name = format!("kinds-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let client = UnixStream::connect_addr(&address).unwrap();
+        let (server, _from) = listener.accept().unwrap();
+        let inode = |end: &UnixStream| rustix::fs::fstat(end).unwrap().st_ino;
+        let table = ProcessTable::new();
+        table.refresh();
+        let here = std::fs::metadata("/proc/self/ns/net").unwrap().st_ino();
+        let here = u32::try_from(here).unwrap();
+        let found = unix_sockets(&table, Some(&BTreeSet::from([here])));
+        assert_eq!(found.len(), 1);
+        let mut listing = UnixListing::new(found);
+        let bytes = [b"\0", name.as_bytes()].concat();
+        assert!(listing.listens(&bytes));
+        let end = listing.by_inode(inode(&client)).unwrap();
+        assert_eq!(end.peer_inode, inode(&server));
+        assert!(end.name.is_empty());
+        let other = listing.by_inode(inode(&server)).unwrap();
+        assert_eq!(other.name, bytes);
+        assert_eq!(listing.is_gone(here, other.cookie), Some(false));
+        assert_eq!(listing.is_gone(here, u64::MAX), Some(true));
+        assert_eq!(listing.is_gone(here + 1, other.cookie), None);
+        find_owners(
+            &mut listing,
+            &mut Owners::default(),
+            &table,
+            &BTreeSet::new(),
+        );
+        let owner = listing.owner(inode(&client));
+        assert_eq!(owner.map(|owner| owner.pid), Some(std::process::id()));
+    }
 }

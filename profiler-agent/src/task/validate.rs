@@ -7,7 +7,7 @@ use profiler_model::{
 };
 
 use super::TaskError;
-use crate::{container_names::LabelSelector, network::NamespacePath, requests::Rules};
+use crate::{container_names::LabelSelector, requests::Rules, sockets::NamespacePath};
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;

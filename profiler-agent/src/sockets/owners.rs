@@ -5,20 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use profiler_model::ProcessKey;
+use profiler_model::{ProcessKey, sockets::Holder};
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
 use crate::process::ProcessTable;
 
 /// Descriptors that are looked at in one reading of the node.
 const MAX_DESCRIPTORS: usize = 2_000_000;
-
-/// A process that holds a socket, and its number for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) process: ProcessKey,
-    pub(super) descriptor: i32,
-}
 
 /// A process that may hold sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +36,7 @@ fn candidates(table: &ProcessTable) -> Vec<Candidate> {
 
 /// Holders of sockets by inode.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     holders: HashMap<u64, Holder>,
     /// Descriptors that were looked at the last time.
     looked_at: usize,
@@ -53,7 +46,7 @@ impl Owners {
     /// Finds who holds `wanted` (inodes, each with its network namespace). Of several holders the
     /// first in the order of: `preferred`, the socket's own namespace, the lowest pid. Processes
     /// that cannot be read are left out.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         wanted: &HashMap<u64, u32>,
         table: &ProcessTable,
@@ -98,21 +91,16 @@ impl Owners {
         }
     }
 
-    pub(super) fn holder(&self, inode: u64) -> Option<Holder> {
+    pub(crate) fn holder(&self, inode: u64) -> Option<Holder> {
         self.holders.get(&inode).copied()
     }
 
-    #[cfg(test)]
-    pub(super) fn hold(&mut self, inode: u64, pid: u32) {
-        let process = ProcessKey {
-            pid,
-            start_ticks: 1,
-        };
-        let holder = Holder {
-            process,
-            descriptor: 3,
-        };
-        self.holders.insert(inode, holder);
+    /// The processes that hold what was looked for last, by inode.
+    pub(crate) fn processes(&self) -> HashMap<u64, ProcessKey> {
+        let holders = self.holders.iter();
+        holders
+            .map(|(inode, holder)| (*inode, holder.process))
+            .collect()
     }
 
     fn look_at(&mut self, process: ProcessKey, missing: &mut HashSet<u64>) {

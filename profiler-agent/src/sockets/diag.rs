@@ -12,6 +12,8 @@ use netlink_packet_sock_diag::{
 };
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
+use profiler_model::sockets::DiagSocket;
+
 use super::netlink::{Next, list};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
@@ -23,41 +25,6 @@ const TOTAL_RETRANSMITS: usize = 100;
 const BYTES_RECEIVED: usize = 128;
 const BYTES_SENT: usize = 200;
 const BYTES_SENT_AGAIN: usize = 208;
-
-/// One socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DiagSocket {
-    /// `None`: where it was listed does not tell.
-    pub(crate) cookie: Option<u64>,
-    pub(crate) inode: u64,
-    pub(crate) listening: bool,
-    /// The socket's own family; a mapped address is shown as IPv4 nevertheless.
-    pub(crate) is_ipv6: bool,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
-    /// Payload sent for the first time, and received; 0 before 4.19, and without a cookie.
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    /// Segments.
-    pub(crate) retransmits: u32,
-}
-
-impl DiagSocket {
-    /// An address of this socket in the form that its family has in the kernel.
-    pub(crate) fn address_bytes(&self, address: IpAddr) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        match address {
-            IpAddr::V6(address) => bytes = address.octets(),
-            IpAddr::V4(address) if self.is_ipv6 => bytes = address.to_ipv6_mapped().octets(),
-            IpAddr::V4(address) => {
-                for (slot, byte) in bytes.iter_mut().zip(address.octets()) {
-                    *slot = byte;
-                }
-            }
-        }
-        bytes
-    }
-}
 
 /// Lists the sockets of the calling thread's namespace.
 pub(super) fn sockets_here() -> io::Result<Vec<DiagSocket>> {

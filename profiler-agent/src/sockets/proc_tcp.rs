@@ -9,7 +9,9 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use super::diag::{DiagSocket, LISTEN, MAX_SOCKETS};
+use profiler_model::sockets::DiagSocket;
+
+use super::diag::{LISTEN, MAX_SOCKETS};
 
 /// Bytes of one file that are read; a line has some 150.
 const MAX_BYTES: u64 = 64 << 20;

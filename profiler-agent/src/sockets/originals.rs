@@ -10,24 +10,15 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
+use profiler_model::sockets::{DiagSocket, Holder, Original};
 use rustix::{
     fs::fstat,
     net::sockopt::{ip_original_dst, ipv6_original_dst, socket_cookie},
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
-use super::{diag::DiagSocket, owners::Holder};
-
-/// The answer of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Original {
-    /// Connection tracking does not know it, or it was not redirected.
-    Same,
-    At(SocketAddr),
-}
-
 /// Asks the socket that `holder` holds; the answer with the socket's cookie.
-pub(super) fn original_of(socket: &DiagSocket, holder: Holder) -> io::Result<(u64, Original)> {
+pub(crate) fn original_of(socket: &DiagSocket, holder: Holder) -> io::Result<(u64, Original)> {
     let copy = borrow(holder)?;
     let cookie = socket_cookie(&copy)?;
     let is_other = socket.cookie.is_some_and(|known| known != cookie);

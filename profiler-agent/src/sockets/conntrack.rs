@@ -14,23 +14,14 @@ use netlink_packet_netfilter::{
 };
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::{
-    nat::{Ends, Translation},
-    netlink::{Next, list},
-};
+use profiler_model::sockets::{Ends, Tracked, Translation};
+
+use super::netlink::{Next, list};
 
 /// Entries of one namespace that are read; what is beyond is counted as left out.
 const MAX_ENTRIES: usize = 131_072;
 /// `CTA_STATUS_MASK`: which bits of the status the kernel compares (5.13; others list everything).
 const STATUS_MASK: u16 = 26;
-
-/// What connection tracking said of a namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tracked {
-    pub(crate) translations: Vec<Translation>,
-    /// There were more than are kept.
-    pub(crate) cut: bool,
-}
 
 /// Lists the translated TCP connections of the calling thread's namespace.
 pub(super) fn translations_here() -> io::Result<Tracked> {
