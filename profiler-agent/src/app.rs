@@ -8,6 +8,7 @@
 
 use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
+use profiler_host::{container_names, name_sources::NameSources, process::ProcessTable};
 use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
 use profiler_symbolize::{
     Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod,
@@ -23,7 +24,6 @@ use crate::{
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
-    container_names::{self, NameSources},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
     memory_ceiling::{Ceiling, keep_below},
@@ -32,7 +32,6 @@ use crate::{
         AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
         OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
-    process::ProcessTable,
     recent_log::RecentLog,
     statistics_lease::StatisticsLease,
     task::{Engine, EngineConfig, TaskChange, TaskError},

@@ -6,13 +6,14 @@
 use std::time::{Duration, Instant};
 
 use profiler_common::unwind::{state::State, x86_64::X86_64};
+use profiler_host::sockets;
 use profiler_symbolize::{self as symbolize, fuzzing::memory_file};
 use profiler_tls_sites as tls_sites;
 use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
 
-use crate::{import, network, sockets};
+use crate::{import, network};
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]
@@ -196,5 +197,5 @@ pub fn imports(bytes: &[u8]) {
 
 /// An answer of an Envoy's admin interface.
 pub fn envoy_admin(bytes: &[u8]) {
-    crate::envoy_admin::fuzz(bytes);
+    profiler_host::envoy_admin::fuzz(bytes);
 }

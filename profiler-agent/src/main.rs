@@ -7,8 +7,9 @@ use profiler_agent::{
     app::KernelSide,
     cli::{self, CliError},
     config::cli::{Cli, Command},
-    descriptors, memory, telemetry, terminal,
+    memory, telemetry, terminal,
 };
+use profiler_host::descriptors;
 
 fn main() -> ExitCode {
     terminal::report_panics();

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderValue, Uri};
+use profiler_host::sockets::addresses_here;
 use rustls::{
     client::verify_server_name,
     pki_types::{CertificateDer, ServerName},
@@ -11,7 +12,6 @@ use rustls::{
 use tracing::warn;
 
 use super::{error::ApiError, state::Origin};
-use crate::sockets::addresses_here;
 
 /// By which further addresses the agent is reached.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_host::process::ProcessTable;
 use profiler_model::{self as model, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState};
 use profiler_symbolize::{Renamer, SymbolPacks};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
@@ -31,7 +32,6 @@ use crate::{
     memory_ceiling::{Ceiling, Stage},
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},
-    process::ProcessTable,
     task::Engine,
     telemetry::{SelfMeter, Totals},
 };

@@ -5,6 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
+use profiler_host::process::ProcessChange;
 use serde::Serialize;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, broadcast, broadcast::error::RecvError},
@@ -17,10 +18,7 @@ use super::{
     error::ApiError,
     state::ApiState,
 };
-use crate::{
-    process::ProcessChange,
-    task::{Engine, TaskChange},
-};
+use crate::task::{Engine, TaskChange};
 
 /// Messages that a slow listener may be behind.
 const RING: usize = 1024;

@@ -16,10 +16,11 @@ use profiler_common::{
     config::{FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
     process::ThreadState,
 };
+use profiler_host::pid_namespace::{is_initial_pid_namespace, pid_namespace_inode};
 
 use super::{
     connections::NetworkLoad,
-    features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
+    features::uses_loop_helper,
     kernel_faults::kernel_faults,
     load_error::LoadError,
     map_memory, network_offsets, object,

@@ -33,9 +33,7 @@ pub use batch::{BatchError, drain};
 pub use check::{Checked, check_programs};
 pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use event_loop::EventLoopLinks;
-pub use features::{
-    cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
-};
+pub use features::{cpu_count, has_loop_helper, online_cpus};
 pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, charge_of, loaded};
 pub use loader::{

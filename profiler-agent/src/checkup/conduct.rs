@@ -6,6 +6,7 @@ use std::{
 };
 
 use profiler_clock::wall_ns;
+use profiler_host::process::ProcessTable;
 use profiler_model::{Task, TaskId, TaskKind, TaskState};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::{
     config::EnvoyAdminMode,
-    process::ProcessTable,
     task::{Engine, TaskChange, TaskError, validate},
 };
 

@@ -7,13 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries};
-use profiler_sandbox::{confine::Reach, opener};
-
-use crate::{
+use profiler_host::{
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
     process::accounting::ProcessAccount,
 };
+use profiler_model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries};
+use profiler_sandbox::{confine::Reach, opener};
 
 /// Time between two readings, at least.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -14,6 +14,14 @@ use std::{
 };
 
 use profiler_clock::wall_ns;
+use profiler_host::{
+    envoy_admin::is_envoy,
+    process::{
+        ProcessTable,
+        accounting::ProcessAccount,
+        cpu_quota::{CpuHierarchy, LimitedCgroup, ThrottleCounts},
+    },
+};
 use profiler_model::{
     CheckupRecord, Observed, ObservedProcess, ObservedRequests, ObservedThread, ObservedThrottling,
     Process, ProcessKey, RequestSeries, Target, TwoReadings,
@@ -23,15 +31,7 @@ use super::{
     envoy_watch::{Counted, EnvoyReport, EnvoyWatch, SOURCE},
     targets::Targets,
 };
-use crate::{
-    config::EnvoyAdminMode,
-    envoy_admin::is_envoy,
-    process::{
-        ProcessTable,
-        accounting::ProcessAccount,
-        cpu_quota::{CpuHierarchy, LimitedCgroup, ThrottleCounts},
-    },
-};
+use crate::config::EnvoyAdminMode;
 
 /// Time between two readings of all accounts, at least.
 const INTERVAL: Duration = Duration::from_secs(2);

@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use profiler_host::process::{ProcessTable, is_below};
 use profiler_model::{Process, Target};
-
-use crate::process::{ProcessTable, is_below};
 
 /// Processes that are read; with more of them those that use the CPU most.
 const MOST: usize = 256;

@@ -10,6 +10,10 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Parser as _;
+use profiler_host::{
+    container_names::ContainerDirectory,
+    process::{ProcessTable, pods},
+};
 use profiler_model::{
     Address, Clock, Container, ContainerNames, ContainerRole, Edge, EdgeKey, EdgeNamespaces,
     EdgeTable, Endpoint, EventLoopTable, Frame, FrameSpace, LoopTurn, ModuleKind, NameSource,
@@ -28,8 +32,6 @@ use super::{
 use crate::{
     api,
     config::cli::{Cli, Command, RecordArgs},
-    container_names::ContainerDirectory,
-    process::{ProcessTable, pods},
     render::report::{
         ReportForm, report,
         tests::{changed, rich},

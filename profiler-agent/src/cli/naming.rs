@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use profiler_host::{name_sources::load_once, process::ProcessTable};
 use profiler_model::{Endpoint, Target, printable::printable_within};
 
-use crate::{
-    config::cli::NameArgs, container_names::load_once, process::ProcessTable, terminal::Text,
-};
+use crate::{config::cli::NameArgs, terminal::Text};
 
 /// Longest name of a container that is printed.
 const LONGEST: usize = 120;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
 };
@@ -19,7 +20,6 @@ use crate::{
     config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
     probes::{Chunk, NetworkConfig},
-    process::ProcessTable,
     terminal::{self, Text},
 };
 

@@ -3,6 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use profiler_host::{
+    container_names::ContainerDirectory,
+    process::{Pod, PodMember, pods, program},
+};
 use profiler_model::{
     Process,
     printable::{columns, left, printable, printable_within},
@@ -12,8 +16,6 @@ use super::naming::named_table;
 use crate::{
     api::{self, PodList, ProcessList, masked},
     config::{ArgumentPolicy, cli::PsArgs},
-    container_names::ContainerDirectory,
-    process::{Pod, PodMember, pods, program},
     terminal::{self, Text},
 };
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec, TaskState,
     WaitRules,
@@ -17,7 +18,6 @@ use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
     probes::{Chunk, NetworkConfig},
-    process::ProcessTable,
     terminal::{self, Redrawn, Text},
 };
 

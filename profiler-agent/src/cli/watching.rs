@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use profiler_host::process::ProcessTable;
 use profiler_model::TaskSpec;
 
 use super::{Signals, say};
@@ -11,7 +12,6 @@ use crate::{
         Chunk, CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
         TARGET_ENDED,
     },
-    process::ProcessTable,
     terminal,
 };
 

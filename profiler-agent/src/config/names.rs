@@ -1,5 +1,6 @@
 //! Settings about where names come from: of containers, and of functions in files that others serve.
 
+use profiler_host::name_sources::{KubernetesMode, RuntimeMode, SourceConfig};
 use profiler_image::remote_mounts::RemoteFiles;
 
 use super::{
@@ -7,7 +8,6 @@ use super::{
     resolved::parse_or,
     settings::{ConfigError, Setting, Settings},
 };
-use crate::container_names::{KubernetesMode, RuntimeMode, SourceConfig};
 
 pub(super) fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
     Ok(SourceConfig {

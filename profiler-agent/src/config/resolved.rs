@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use profiler_host::name_sources::SourceConfig;
 use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{UnwindMethod, WaitMode};
 use profiler_sandbox::{confine::Confinement, privileges::Tier};
@@ -18,10 +19,7 @@ use super::{
     file, folders, names,
     settings::{ConfigError, Origin, Setting, Settings},
 };
-use crate::{
-    container_names::SourceConfig,
-    memory_ceiling::{Limit, LimitSource, cgroup_limit},
-};
+use crate::memory_ceiling::{Limit, LimitSource, cgroup_limit};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";

@@ -10,6 +10,7 @@ mod folder;
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
+use profiler_host::process::ProcessTable;
 use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo};
 use profiler_symbolize::SymbolPacks;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api::NodeInfo,
     app::KernelSide,
-    process::ProcessTable,
     store::{SegmentKey, Store, StoreError, Stream, codec},
 };
 

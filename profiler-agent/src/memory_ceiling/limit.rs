@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::process::ContainerHierarchy;
+use profiler_host::process::ContainerHierarchy;
 
 /// Share of a cgroup's limit that the agent takes for itself, in percent. The rest is for what it does not count:
 /// pages of files, the kernel's structures, and what comes between two readings.
@@ -95,7 +95,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::process::Mount;
+    use profiler_host::process::Mount;
 
     fn mount(path: &Path) -> Mount {
         Mount {

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use profiler_clock::steady_ns;
 use profiler_common::process::start_ticks;
+use profiler_host::process::accounting::cpu_time;
 use profiler_model::CpuCoverage;
 
 use super::{
     source::Counted,
     timeline::{Origin, monotonic_ns},
 };
-use crate::process::accounting::cpu_time;
 
 /// Processes whose accounts are read: each costs a file at both ends.
 const PROCESSES: usize = 256;

@@ -22,6 +22,7 @@ use profiler_common::{
     network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
     network_calls::CallTimes,
 };
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
 };
@@ -50,7 +51,6 @@ use crate::{
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
     network::{Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of},
-    process::ProcessTable,
 };
 
 /// Time between two results.

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, time::Instant};
 
 use profiler_common::{network::Connection, payload::PIECES_LOST};
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
 };
@@ -23,7 +24,6 @@ use super::{
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
     network::{Home, UnixEnd},
-    process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
 

@@ -11,6 +11,10 @@ use profiler_common::{
     },
     process::start_ns,
 };
+use profiler_host::{
+    process::{ProcessTable, is_below},
+    sockets::{Owners, Sources, list_namespaces, original_of},
+};
 use profiler_model::{ProcessKey, sockets::DiagSocket};
 
 use super::{
@@ -18,11 +22,7 @@ use super::{
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
 };
-use crate::{
-    network::{Directory, Identity, Owner},
-    process::{ProcessTable, is_below},
-    sockets::{Owners, Sources, list_namespaces, original_of},
-};
+use crate::network::{Directory, Identity, Owner};
 
 /// Names of sources that are no programs, for `--deny-probe`.
 const CONNTRACK: &str = "conntrack";

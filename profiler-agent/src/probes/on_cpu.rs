@@ -12,6 +12,7 @@ use profiler_common::{
     config::{ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
     limits::COUNT_TABLE_ENTRIES,
 };
+use profiler_host::process::ProcessTable;
 use profiler_model::{TaskKind, TaskSpec, UnwindMethod, WaitMode};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
@@ -28,9 +29,8 @@ use super::{
     unwinder::{Notice, Unwinder},
     wait_watch::WaitWatch,
 };
-use crate::{
-    bpf::{Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
-    process::ProcessTable,
+use crate::bpf::{
+    Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count,
 };
 
 /// Chunks that may wait for the engine; more stay with the session and are merged.

@@ -14,6 +14,7 @@ use profiler_common::{
     counter,
     process::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, ProcessRecord, start_ticks},
 };
+use profiler_host::process::ProcessTable;
 use profiler_model::{LossKind, ProcessEvent, ProcessEventKind};
 
 use super::{
@@ -21,10 +22,7 @@ use super::{
     status::{ProbeState, ProbeStatus},
     timeline::Origin,
 };
-use crate::{
-    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader},
-    process::ProcessTable,
-};
+use crate::bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader};
 
 /// How long the reader sleeps without an event; bounds the time to notice the end.
 const WAIT: Duration = Duration::from_millis(200);

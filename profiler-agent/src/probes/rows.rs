@@ -10,6 +10,7 @@ use profiler_common::{
     wakers::{WAKER_IDLE, WAKER_INTERRUPTED, WAKER_THREAD, Waker},
     wall::NOT_SAMPLED,
 };
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
     ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
@@ -25,7 +26,6 @@ use super::{
     timeline::{BUCKET, Origin},
     unread::Unread,
 };
-use crate::process::ProcessTable;
 
 /// A thread as last announced.
 #[derive(Clone, Debug)]

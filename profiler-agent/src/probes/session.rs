@@ -6,6 +6,7 @@ use std::{
 };
 
 use profiler_common::counter::{self, COUNTERS};
+use profiler_host::process::ProcessTable;
 use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
@@ -28,10 +29,7 @@ use super::{
     unwinder::Unwinder,
     wait_watch::WaitWatch,
 };
-use crate::{
-    bpf::{KernelLog, LoadedObject, Record, RecordReader},
-    process::ProcessTable,
-};
+use crate::bpf::{KernelLog, LoadedObject, Record, RecordReader};
 
 /// How often stacks and threads are forgotten, which bounds both sides' memory.
 const ROTATION: Duration = Duration::from_mins(1);

@@ -11,6 +11,10 @@ use profiler_common::{
     limits::COMM_BYTES,
     process::{EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
+use profiler_host::{
+    process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
+    sockets::NamespacePath,
+};
 use profiler_image::proc_dir::read_stat;
 use profiler_model::{PodSelector, Target};
 
@@ -19,11 +23,7 @@ use super::{
     network::TARGET_ENDED,
     timeline::{Origin, monotonic_ns},
 };
-use crate::{
-    bpf::{LoadError, LoadedObject},
-    process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
-    sockets::NamespacePath,
-};
+use crate::bpf::{LoadError, LoadedObject};
 
 /// How long a process may go on after its exit is reported: it gives its memory back.
 const EXITING: Duration = Duration::from_secs(2);

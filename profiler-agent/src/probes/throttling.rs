@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::process::cpu_quota::{CpuHierarchy, LimitedCgroup, ThrottleCounts};
+use profiler_host::process::cpu_quota::{CpuHierarchy, LimitedCgroup, ThrottleCounts};
 
 /// Processes whose cgroups are looked at.
 const PROCESSES: usize = 4096;

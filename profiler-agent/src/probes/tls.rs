@@ -22,6 +22,7 @@ use profiler_common::{
         TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
+use profiler_host::process::{ProcessTable, is_below};
 use profiler_image::{module_file::FileKey, proc_dir::read_stat};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 use profiler_sandbox::opener;
@@ -38,10 +39,7 @@ use super::{
     tls_report::{add_ciphertext, file_report, left_out_reason},
     tls_turns::{LOOK_SOON, Room, Waiting, due},
 };
-use crate::{
-    bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    process::{ProcessTable, is_below},
-};
+use crate::bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe};
 
 /// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
 /// program of 100 MB takes half a second.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::UNIX_ENTRIES};
+use profiler_host::{
+    process::ProcessTable,
+    sockets::{Owners, unix_sockets},
+};
 
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
     network::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
-    process::ProcessTable,
-    sockets::{Owners, unix_sockets},
 };
 use profiler_model::{Edge, FoldedEdges, ProcessKey};
 

@@ -1,5 +1,6 @@
 //! Bounds of a task specification, each with its exact message.
 
+use profiler_host::{container_names::LabelSelector, sockets::NamespacePath};
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
     MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, RequestOptions, Target,
@@ -7,7 +8,7 @@ use profiler_model::{
 };
 
 use super::TaskError;
-use crate::{container_names::LabelSelector, requests::Rules, sockets::NamespacePath};
+use crate::requests::Rules;
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { containerNames } from "./containers_testing";
 import { labelsMeet, selectorMeans, selectorOption, selectorText } from "./pod_selector";
 
-// The cases of profiler-agent/src/container_names/labels.rs.
+// The cases of crates/host/src/container_names/labels.rs.
 describe("a label selector", () => {
   const labels = { app: "web", "app.kubernetes.io/tier": "front" };
   it.each([

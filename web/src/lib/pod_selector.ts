@@ -1,6 +1,6 @@
 // Pods as targets, by their names: whom a selector means, and how it is written. The agent decides; this is for
 // what the page says before it is asked. Label selectors are read as the agent does
-// (profiler-agent/src/container_names/labels.rs).
+// (crates/host/src/container_names/labels.rs).
 
 import type { ContainerNames, PodSelector } from "../api/container_types";
 

@@ -1,5 +1,5 @@
 // What a process is in its pod, told by Kubernetes where it says so, else from names alone, with the reason: a
-// reader may know better. The agent does the same (profiler-agent/src/process/pods.rs); both are tested with
+// reader may know better. The agent does the same (crates/host/src/process/pods.rs); both are tested with
 // tests/fixtures/pods/cases.json.
 
 import type { Process } from "../api/types";

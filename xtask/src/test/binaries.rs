@@ -24,9 +24,10 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 12] = [
+const UNIT_PACKAGES: [&str; 13] = [
     "profiler-common",
     "profiler-clock",
+    "profiler-host",
     "profiler-image",
     "profiler-model",
     "profiler-protocols",

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use profiler_host::container_names::{self, ContainerDirectory};
 use profiler_model::{self as model, Endpoint};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::container_names::{self, ContainerDirectory};
 
 /// What a container is called, by whoever started it.
 #[derive(Clone, Debug, Serialize, ToSchema)]

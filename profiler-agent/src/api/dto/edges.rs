@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use profiler_common::network::BOUNDS_US;
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,10 +12,7 @@ use super::{
     containers::{NamedContainers, named},
     tasks::{TaskState, state_of},
 };
-use crate::{
-    container_names::ContainerDirectory,
-    network_watch::{WatchState, Watched},
-};
+use crate::network_watch::{WatchState, Watched};
 
 /// Connections between processes, from the task's start until now.
 #[derive(Debug, Serialize, ToSchema)]

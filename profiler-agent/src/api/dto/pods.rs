@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use profiler_host::process::{self, PodCpu, PodMember, program};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::containers::{PodNames, Workload};
-use crate::process::{self, PodCpu, PodMember, program};
 
 /// A network namespace with its processes.
 #[derive(Debug, Serialize, ToSchema)]

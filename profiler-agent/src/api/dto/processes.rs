@@ -1,11 +1,12 @@
 //! Processes and containers.
 
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{self as model, ThreadInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::containers::{ContainerNames, NameSource};
-use crate::{api::mask::masked, config::ArgumentPolicy, container_names::ContainerDirectory};
+use crate::{api::mask::masked, config::ArgumentPolicy};
 
 /// A process of the node.
 #[derive(Clone, Debug, Serialize, ToSchema)]

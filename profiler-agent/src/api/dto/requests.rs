@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use super::{
     request_values::RequestValues,
     tasks::{TaskState, state_of},
 };
-use crate::{container_names::ContainerDirectory, requests::is_unix_end};
+use crate::requests::is_unix_end;
 
 /// Requests between processes, from the task's start until now, with the state of the task. Text comes
 /// from payload and is untrusted. Times are nanoseconds.

@@ -1,16 +1,14 @@
 //! Pods of the node, put together from their processes.
 
 use axum::{Json, extract::State};
+use profiler_host::process::pods;
 
 use super::processes::MAX_AGE;
-use crate::{
-    api::{
-        dto::{PodList, Problem},
-        error::ApiError,
-        extract::Query,
-        state::ApiState,
-    },
-    process::pods,
+use crate::api::{
+    dto::{PodList, Problem},
+    error::ApiError,
+    extract::Query,
+    state::ApiState,
 };
 
 /// Lists pods, busiest first: network namespaces, with the names that Kubernetes or the runtime has for them.

@@ -6,6 +6,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{Process, ProcessKey};
 use profiler_symbolize::ForecastError;
 
@@ -18,7 +19,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     config::ArgumentPolicy,
-    container_names::ContainerDirectory,
 };
 
 /// How old the answer may be: many readers do not make /proc be read more often.

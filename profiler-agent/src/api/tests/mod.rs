@@ -30,6 +30,7 @@ use axum::{
     body::Body,
     http::{Request, Response, header},
 };
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
     Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
@@ -51,7 +52,6 @@ use crate::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
         ProbeStatusSource, ProgramStats, StopHandle,
     },
-    process::ProcessTable,
     task::{Engine, EngineConfig},
     telemetry::Totals,
 };

@@ -1,5 +1,6 @@
 //! Requests: what a task may be asked for, and the shape of what comes of it.
 
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
     MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
     RequestSample, RequestTable, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally,
@@ -9,7 +10,6 @@ use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
 
 use super::{Api, Setup, check_problem, edges, json as body_of};
-use crate::container_names::ContainerDirectory;
 use crate::{
     api::{Origin, TaskRequests},
     config::{Allowance, CapturePolicy},

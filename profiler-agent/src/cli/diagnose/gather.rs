@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use profiler_host::process::ProcessTable;
 use profiler_model::{
     CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
 };
@@ -21,7 +22,6 @@ use crate::{
         Chunk, CollectRequest, Collection, Collector, NetworkCollector, NetworkConfig,
         OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,
     },
-    process::ProcessTable,
     terminal,
 };
 

@@ -1,12 +1,11 @@
 //! Pods as targets of commands, and whom to ask for their names.
 
 use clap::Args;
-use profiler_model::{PodSelector, Target};
-
-use crate::{
-    container_names::{KubernetesMode, RuntimeMode, SourceConfig},
+use profiler_host::{
+    name_sources::{KubernetesMode, RuntimeMode, SourceConfig},
     process::is_id_prefix,
 };
+use profiler_model::{PodSelector, Target};
 
 /// Whom to ask what containers are called.
 #[derive(Clone, Debug, Default, Args)]
@@ -58,7 +57,7 @@ pub(in crate::config) fn runtime_sockets(text: &str) -> Result<RuntimeMode, Stri
         paths => paths
             .split(',')
             .map(|path| {
-                crate::container_names::RuntimeSocket::parse(path.trim()).ok_or_else(|| {
+                profiler_host::name_sources::RuntimeSocket::parse(path.trim()).ok_or_else(|| {
                     "is not auto, off, or absolute paths separated by commas".to_owned()
                 })
             })

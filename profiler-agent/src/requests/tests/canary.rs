@@ -1,10 +1,10 @@
 //! Secrets that are planted in payload do not come out.
 
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{RequestOptions, RequestTable, TaskState};
 use serde_json::json;
 
 use super::{Play, facts};
-use crate::container_names::ContainerDirectory;
 use crate::{
     api::TaskRequests,
     requests::{Keep, TrackerOptions},

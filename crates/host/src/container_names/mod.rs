@@ -1,0 +1,11 @@
+//! What the containers of the node are called, as far as anybody has said so. Nothing needs these names: without them
+//! containers go by the ids in their cgroup paths.
+
+mod directory;
+mod saved;
+mod labels;
+
+pub(crate) use directory::Named;
+pub use directory::{ContainerDirectory, SourceState, SourceStatus};
+pub use labels::{LabelError, LabelSelector};
+pub use saved::{keep_saved, restore};
