@@ -167,6 +167,7 @@ pub(super) const STEPS: &[Step] = &[
         run: broken::run,
     },
     integration!("requests-tls", Beside, 240, None, REQUESTS_TLS, "requests inside TLS of every library that is read, against what real clients asked"),
+    integration!("requests-truth", Beside, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers"),
     integration!("chaos", Beside, 300, None, MESH, "the agent killed fifty times under load: nothing is left, nobody notices"),
     Step {
         name: "kubernetes-names",
@@ -264,7 +265,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("checkup-alone", Alone, 60, None, MESH, "the tests of checkup that need the machine for themselves"),
     integration!("requests-tls-alone", Alone, 120, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),
     integration!("off-cpu-sampling-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of off-cpu-sampling that need the machine for themselves"),
-    integration!("requests-truth", Alone, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers, uploads"),
+    integration!("requests-truth-alone", Alone, 120, None, REQUESTS_TRUTH, "the tests of requests-truth that need the machine for themselves"),
     integration!("requests-sidecar", Alone, 40, None, MESH, "time that real Envoys add, against delays of known size"),
     integration!("off-cpu-mesh", Alone, 40, None, MESH, "waits of real Envoys under load, with complete stacks"),
     integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),
