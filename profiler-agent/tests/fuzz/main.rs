@@ -16,7 +16,7 @@ use inputs::{Numbers, Original};
 use profiler_agent::fuzzing::{LIMIT, TARGETS};
 use rustix::time::{ClockId, clock_gettime};
 
-const SECONDS: u64 = 12;
+const SECONDS: u64 = 5;
 /// Fewest inputs of an original that say anything.
 const LEAST_INPUTS: u64 = 5;
 
