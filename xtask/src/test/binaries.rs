@@ -24,7 +24,7 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 13] = [
+pub(super) const UNIT_PACKAGES: [&str; 13] = [
     "profiler-common",
     "profiler-clock",
     "profiler-host",

@@ -17,6 +17,7 @@ mod report;
 mod repeat;
 mod room;
 mod broken;
+mod changed;
 
 use std::{fs, path::Path};
 
@@ -34,8 +35,11 @@ use steps::{STEPS, Step};
 
 #[derive(Args, Debug)]
 pub(crate) struct TestArgs {
-    /// Names from --list; all of them by default
+    /// Names from --list, or `quick`: lints and unit tests, without root; all of them by default
     names: Vec<String>,
+    /// The steps that what has changed since REV can break [default: HEAD, what is not committed]
+    #[arg(long, value_name = "REV", num_args = 0..=1, default_missing_value = "HEAD", conflicts_with = "names")]
+    changed: Option<String>,
     /// Print each step with its lane, its budget and its last time, and exit
     #[arg(long)]
     list: bool,
@@ -50,13 +54,24 @@ pub(crate) struct TestArgs {
     job: Option<String>,
 }
 
+/// Steps for the time of writing: no root, and at most six minutes once everything is built.
+const QUICK: &[&str] = &["check", "unit", "web", "supply-chain"];
+const QUICK_NAME: &str = "quick";
+
 /// Whether all passed.
 pub(crate) fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<bool> {
     if arguments.list {
         print!("{}", times::list(workspace));
         return Ok(true);
     }
-    let steps = select(&arguments.names)?;
+    let steps = match &arguments.changed {
+        Some(revision) => changed::select(workspace, revision)?,
+        None => select(&arguments.names)?,
+    };
+    if steps.is_empty() {
+        println!("nothing has changed");
+        return Ok(true);
+    }
     if let Some(job) = &arguments.job {
         jobs::run_one(workspace, job, &steps)?;
         return Ok(true);
@@ -77,18 +92,22 @@ fn select(names: &[String]) -> Result<Vec<&'static Step>> {
     if names.is_empty() {
         return Ok(STEPS.iter().collect());
     }
-    names
+    let quick = names.iter().any(|name| name == QUICK_NAME);
+    let quick = if quick { QUICK } else { &[] };
+    let named = names.iter().map(String::as_str);
+    let mut steps: Vec<&'static Step> = Vec::new();
+    for name in quick
         .iter()
-        .map(|name| {
-            STEPS
-                .iter()
-                .find(|step| step.name == name)
-                .or_else(|| broken::find(name))
-                .with_context(|| {
-                    format!("no test step is named {name:?}: see `cargo xtask test --list`")
-                })
-        })
-        .collect()
+        .copied()
+        .chain(named.filter(|name| *name != QUICK_NAME))
+    {
+        let found = STEPS.iter().find(|step| step.name == name);
+        let step = found.or_else(|| broken::find(name)).with_context(|| {
+            format!("no test step is named {name:?}: see `cargo xtask test --list`")
+        })?;
+        steps.push(step);
+    }
+    Ok(steps)
 }
 
 /// Tests of tests/it that no step would run.
@@ -144,6 +163,17 @@ fn text_of(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_quick_steps_need_no_root() {
+        use needs::Need;
+        let steps = select(&[QUICK_NAME.to_owned()]).unwrap();
+        assert_eq!(steps.len(), QUICK.len());
+        for step in steps {
+            let needs_root = |need: &Need| matches!(need, Need::Root | Need::Packages(_));
+            assert!(!step.needs.iter().any(needs_root), "{}", step.name);
+        }
+    }
 
     #[test]
     fn names_of_steps_are_unique() {
