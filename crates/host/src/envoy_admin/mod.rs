@@ -3,7 +3,7 @@
 //! Only GET is used, only against an address on which the very process listens, from inside of its
 //! network namespace, and only after `/server_info` has answered as Envoy does. Whoever runs the
 //! process chooses the answers, so they are untrusted: bounded in bytes and time, no redirect is
-//! followed, and of a configuration a fixed list of facts is kept ([`configuration`]), no secret.
+//! followed, and of a configuration a fixed list of facts is kept (`configuration`), no secret.
 //!
 //! Facts about the interface: Envoy's documentation, operations/admin, and Envoy 1.40 itself.
 //! Answering is work of Envoy's main thread, which serves no requests.

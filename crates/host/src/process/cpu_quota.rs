@@ -27,6 +27,7 @@ pub struct ThrottleCounts {
 }
 
 impl ThrottleCounts {
+    #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
             periods: self.periods.saturating_sub(earlier.periods),

@@ -1,9 +1,9 @@
 //! The sockets of the node, as the kernel lists them: the edge at which they are read. What follows from them is the
 //! network stage's.
 //!
-//! Over [`netlink`], inside of [`namespaces`], [`diag`] lists the TCP sockets of a network namespace, or [`proc_tcp`] where
-//! that is not allowed, [`addresses`] its addresses, and [`conntrack`] its translated connections; [`listing`] puts that
-//! together. [`unix_diag`] lists Unix sockets. [`owners`] finds whose sockets are, [`originals`] asks a socket where its
+//! Over `netlink`, inside of `namespaces`, `diag` lists the TCP sockets of a network namespace, or `proc_tcp` where
+//! that is not allowed, `addresses` its addresses, and `conntrack` its translated connections; `listing` puts that
+//! together. `unix_diag` lists Unix sockets. `owners` finds whose sockets are, `originals` asks a socket where its
 //! connection was to go.
 
 mod netlink;
