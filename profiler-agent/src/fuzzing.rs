@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use profiler_common::unwind::{state::State, x86_64::X86_64};
 use profiler_host::sockets;
+use profiler_network::edges;
 use profiler_symbolize::{self as symbolize, fuzzing::memory_file};
 use profiler_tls_sites as tls_sites;
 use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
 
-use crate::{import, network};
+use crate::import;
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +183,7 @@ pub fn tls_sites(bytes: &[u8]) {
 
 /// An answer of a name server.
 pub fn name_answers(bytes: &[u8]) {
-    drop(network::read_answer(bytes));
+    drop(edges::read_answer(bytes));
 }
 
 /// A list of sockets in `/proc`, which the kernel writes.

@@ -22,7 +22,6 @@ pub mod version;
 
 pub mod bpf;
 pub mod probes;
-mod network;
 pub mod requests;
 pub mod edge_series;
 pub mod task;

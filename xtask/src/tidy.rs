@@ -34,9 +34,10 @@ const UNFINISHED: [&str; 5] = [
 /// Where `aya` may be imported in the agent.
 const AYA_MODULES: [&str; 2] = ["profiler-agent/src/bpf/", "profiler-agent/src/probes/"];
 /// Modules that are pure functions over plain data.
-const PURE_MODULES: [&str; 3] = [
+const PURE_MODULES: [&str; 4] = [
     "crates/protocols/src/",
     "crates/model/src/",
+    "crates/network/src/",
     "profiler-agent/src/render/",
 ];
 const IMPURE_IMPORTS: [&str; 7] = [

@@ -6,12 +6,9 @@ use profiler_model::{
     Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics, Transfer, Values,
     printable::{columns, left, printable, right},
 };
+use profiler_network::edges::{UNNAMED, UNTOLD};
 
-use crate::{
-    network::{UNNAMED, UNTOLD},
-    probes::is_never_of_unix_sockets,
-    terminal::Text,
-};
+use crate::{probes::is_never_of_unix_sockets, terminal::Text};
 
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
 const LONGEST_END: usize = 44;

@@ -26,6 +26,9 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
 };
+use profiler_network::edges::{
+    Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of,
+};
 use profiler_sandbox::opener::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
@@ -45,12 +48,9 @@ use super::{
     tls::TlsTargets,
     unix_sockets::{self, UnixReport, UnixSockets},
 };
-use crate::{
-    bpf::{
-        AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
-        ObjectRequest, Record, RecordReader, drop_reasons,
-    },
-    network::{Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of},
+use crate::bpf::{
+    AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks, ObjectRequest,
+    Record, RecordReader, drop_reasons,
 };
 
 /// Time between two results.

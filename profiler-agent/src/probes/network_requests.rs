@@ -8,6 +8,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
 };
+use profiler_network::edges::{Home, UnixEnd};
 
 use super::{
     super::{
@@ -23,7 +24,6 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
-    network::{Home, UnixEnd},
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
 

@@ -16,6 +16,7 @@ use profiler_common::{
     },
 };
 use profiler_model::{KernelTable, ProcessKey};
+use profiler_network::edges::{Flow, Owner, UnixEnd, read_answer};
 
 use super::{
     super::{
@@ -24,10 +25,7 @@ use super::{
     },
     Session, existing, identify, monotonic_ns,
 };
-use crate::{
-    bpf::{LoadError, LoadedObject},
-    network::{Flow, Owner, UnixEnd, read_answer},
-};
+use crate::bpf::{LoadError, LoadedObject};
 
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;

@@ -16,13 +16,13 @@ use profiler_host::{
     sockets::{Owners, Sources, list_namespaces, original_of},
 };
 use profiler_model::{ProcessKey, sockets::DiagSocket};
+use profiler_network::edges::{Directory, Identity, Owner};
 
 use super::{
     board::ProbeStatuses,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
 };
-use crate::network::{Directory, Identity, Owner};
 
 /// Names of sources that are no programs, for `--deny-probe`.
 const CONNTRACK: &str = "conntrack";

@@ -8,10 +8,10 @@ use profiler_common::{
         DATAGRAM_REST_NS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead,
     },
 };
+use profiler_network::edges::socket_address;
 
 use crate::{
     bpf::PieceRecord,
-    network::socket_address,
     requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
 };
 

@@ -7,12 +7,10 @@ use profiler_host::{
     process::ProcessTable,
     sockets::{Owners, unix_sockets},
 };
+use profiler_network::edges::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix};
 
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
-use crate::{
-    bpf::{LoadError, LoadedObject},
-    network::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
-};
+use crate::bpf::{LoadError, LoadedObject};
 use profiler_model::{Edge, FoldedEdges, ProcessKey};
 
 /// Time between two listings, while some socket is watched. What is gone stays in the kernel's table

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
+use profiler_network::edges::UNTOLD;
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
     stamps::Stamps,
     talk::{Deafness, Talk},
 };
-use crate::network::UNTOLD;
 
 /// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
 /// of others. The kernel side does the same by itself when it meets the preface.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_network::edges::{Home, Traffic};
 use profiler_protocols::Protocol;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     estimate::{Coverage, Spans, add_traffic},
     seen::Seen,
 };
-use crate::network::{Home, Traffic};
 use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
 
 /// Operations of one edge that are told apart, `other` not among them.

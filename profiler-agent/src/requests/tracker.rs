@@ -13,6 +13,7 @@ use std::{
     net::SocketAddr,
 };
 
+use profiler_network::edges::Home;
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{
@@ -25,7 +26,6 @@ use super::{
     seen::Seen,
     sidecar::Sidecars,
 };
-use crate::network::Home;
 use profiler_model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
 
 /// First bytes of each body that are kept, when bodies are.

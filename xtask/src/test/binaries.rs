@@ -24,12 +24,13 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 13] = [
+pub(super) const UNIT_PACKAGES: [&str; 14] = [
     "profiler-common",
     "profiler-clock",
     "profiler-host",
     "profiler-image",
     "profiler-model",
+    "profiler-network",
     "profiler-protocols",
     "profiler-sandbox",
     "profiler-symbolize",

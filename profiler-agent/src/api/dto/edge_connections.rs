@@ -64,7 +64,7 @@ impl EdgeConnections {
             edge: id.to_string(),
             items: own.map(|(_, found)| connection(found, has)).collect(),
             reason,
-            most: crate::network::MOST_OF_EDGE,
+            most: profiler_network::edges::MOST_OF_EDGE,
         }
     }
 }

@@ -14,9 +14,9 @@ use std::{
 };
 
 use profiler_model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
+use profiler_network::edges::Home;
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
-use crate::network::Home;
 
 pub(super) const CLIENT_PID: u32 = 100;
 pub(super) const SERVER_PID: u32 = 200;

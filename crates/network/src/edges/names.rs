@@ -1,9 +1,7 @@
 //! What processes and addresses are called.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    net::IpAddr,
-};
+use core::net::IpAddr;
+use std::collections::{BTreeSet, HashMap};
 
 use domain::{
     base::{Message, Rtype, iana::Rcode},
@@ -22,14 +20,14 @@ const MAX_RECORDS: usize = 64;
 
 /// Name and container of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) comm: String,
-    pub(crate) container: Option<String>,
+pub struct Identity {
+    pub comm: String,
+    pub container: Option<String>,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     processes: HashMap<ProcessKey, Identity>,
     /// Of processes that were gone before anybody looked: the name of a thread.
     threads: HashMap<ProcessKey, String>,
@@ -38,7 +36,7 @@ pub(crate) struct Names {
 
 /// The name of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AddressName<'a> {
+pub(super) enum AddressName<'a> {
     /// Nobody asked for one that leads to this address.
     Unknown,
     Known(&'a str),
@@ -49,7 +47,7 @@ pub(crate) enum AddressName<'a> {
 impl Names {
     /// Remembers the name of a process while it is there, anew each time because it changes with an
     /// `exec`; false when it is not there and was never named.
-    pub(crate) fn name(
+    pub fn name(
         &mut self,
         process: ProcessKey,
         identify: impl FnOnce() -> Option<Identity>,
@@ -66,13 +64,13 @@ impl Names {
     }
 
     /// Takes the name of a thread for that of its process.
-    pub(crate) fn give_up(&mut self, process: ProcessKey) {
+    pub fn give_up(&mut self, process: ProcessKey) {
         let identity = self.identity(process);
         self.processes.insert(process, identity);
     }
 
     /// Remembers what the process was called when it was seen, in case that nothing better is found.
-    pub(crate) fn name_thread(&mut self, process: ProcessKey, comm: &str) {
+    pub fn name_thread(&mut self, process: ProcessKey, comm: &str) {
         if !comm.is_empty() && self.threads.len() < MAX_PROCESSES {
             let kept = self.threads.entry(process);
             kept.or_insert_with(|| comm.to_owned());
@@ -85,7 +83,7 @@ impl Names {
         self.threads.retain(|process, _| is_needed(*process));
     }
 
-    pub(crate) fn identity(&self, process: ProcessKey) -> Identity {
+    pub fn identity(&self, process: ProcessKey) -> Identity {
         self.processes.get(&process).cloned().unwrap_or_else(|| {
             let comm = self.threads.get(&process).cloned().unwrap_or_default();
             Identity {
@@ -96,11 +94,7 @@ impl Names {
     }
 
     /// Takes what [`read_answer`] has read of an answer that came into a network namespace.
-    pub(crate) fn answer(
-        &mut self,
-        network_namespace: u32,
-        (name, addresses): (String, Vec<IpAddr>),
-    ) {
+    pub fn answer(&mut self, network_namespace: u32, (name, addresses): (String, Vec<IpAddr>)) {
         for address in addresses {
             let key = (network_namespace, address);
             if self.addresses.len() >= MAX_ADDRESSES && !self.addresses.contains_key(&key) {
@@ -127,7 +121,7 @@ impl Names {
 
 /// The name that was asked for and the addresses that it has; `None` when the message is not an
 /// answer with addresses. A message that was cut gives what is whole.
-pub(crate) fn read_answer(bytes: &[u8]) -> Option<(String, Vec<IpAddr>)> {
+pub fn read_answer(bytes: &[u8]) -> Option<(String, Vec<IpAddr>)> {
     let message = Message::from_slice(bytes).ok()?;
     let header = message.header();
     if !header.qr() || header.rcode() != Rcode::NOERROR {

@@ -6,8 +6,8 @@ use profiler_model::{ProcessKey, printable::printable_bytes, sockets::UnixDiagSo
 
 /// What is known of the node's Unix sockets at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnixListing {
-    pub(crate) sockets: Vec<UnixDiagSocket>,
+pub struct UnixListing {
+    pub sockets: Vec<UnixDiagSocket>,
     cookies: HashSet<u64>,
     by_inode: HashMap<u64, usize>,
     listening: HashSet<Vec<u8>>,
@@ -19,7 +19,7 @@ pub(crate) struct UnixListing {
 
 impl UnixListing {
     /// From what each namespace said.
-    pub(crate) fn new(found: Vec<(u32, Vec<UnixDiagSocket>)>) -> Self {
+    pub fn new(found: Vec<(u32, Vec<UnixDiagSocket>)>) -> Self {
         let mut listing = Self::default();
         for (network_namespace, sockets) in found {
             listing.add(network_namespace, sockets);
@@ -28,19 +28,19 @@ impl UnixListing {
     }
 
     /// Inodes whose owners matter, each with its network namespace.
-    pub(crate) fn inodes(&self) -> HashMap<u64, u32> {
+    pub fn inodes(&self) -> HashMap<u64, u32> {
         let sockets = self.sockets.iter().filter(|socket| socket.inode != 0);
         sockets
             .map(|socket| (socket.inode, socket.network_namespace))
             .collect()
     }
 
-    pub(crate) fn set_owners(&mut self, owners: HashMap<u64, ProcessKey>) {
+    pub fn set_owners(&mut self, owners: HashMap<u64, ProcessKey>) {
         self.owners = owners;
     }
 
     /// Keeps what an earlier reading found out.
-    pub(crate) fn take_owners(&mut self, earlier: &mut Self) {
+    pub fn take_owners(&mut self, earlier: &mut Self) {
         self.owners = std::mem::take(&mut earlier.owners);
     }
 
@@ -68,23 +68,23 @@ impl UnixListing {
     }
 
     /// Whether a socket was gone; `None` when its namespace could not be read.
-    pub(crate) fn is_gone(&self, network_namespace: u32, cookie: u64) -> Option<bool> {
+    pub fn is_gone(&self, network_namespace: u32, cookie: u64) -> Option<bool> {
         self.namespaces
             .contains(&network_namespace)
             .then(|| !self.cookies.contains(&cookie))
     }
 
-    pub(crate) fn by_inode(&self, inode: u64) -> Option<&UnixDiagSocket> {
+    pub fn by_inode(&self, inode: u64) -> Option<&UnixDiagSocket> {
         self.sockets.get(*self.by_inode.get(&inode)?)
     }
 
     /// Whether a socket listens under the name.
-    pub(crate) fn listens(&self, name: &[u8]) -> bool {
+    pub fn listens(&self, name: &[u8]) -> bool {
         self.listening.contains(name)
     }
 
     /// The process that has the socket.
-    pub(crate) fn owner(&self, inode: u64) -> Option<ProcessKey> {
+    pub fn owner(&self, inode: u64) -> Option<ProcessKey> {
         if inode == 0 {
             return None;
         }
@@ -93,10 +93,10 @@ impl UnixListing {
 }
 
 /// What a socket without a name is called.
-pub(crate) const UNNAMED: &str = "unnamed";
+pub const UNNAMED: &str = "unnamed";
 
 /// A name as users know it: its path, or `@` and the abstract name.
-pub(crate) fn shown(name: &[u8]) -> String {
+pub(super) fn shown(name: &[u8]) -> String {
     match name {
         [] => UNNAMED.to_owned(),
         [0, rest @ ..] => format!("@{}", printable_bytes(rest)),

@@ -9,11 +9,11 @@ use super::{Book, Flow, UnixBook, book::Pair, unix_book::UnixPair};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// Edges that are kept however long they have been silent.
-    pub(crate) edges: usize,
+    pub edges: usize,
     /// Others are kept for this long after their last connection has ended.
-    pub(crate) silence_ns: u64,
+    pub silence_ns: u64,
 }
 
 /// What a collection without end keeps.
@@ -24,7 +24,7 @@ const ENDLESS: Room = Room {
 
 impl Room {
     /// For a collection of this length.
-    pub(crate) fn of(duration_s: Option<u64>) -> Option<Self> {
+    pub fn of(duration_s: Option<u64>) -> Option<Self> {
         duration_s.is_none().then_some(ENDLESS)
     }
 
@@ -57,7 +57,7 @@ enum Silent {
 /// Adds up the edges that have been silent for longest, those of connections and of Unix sockets together,
 /// until the others fit `room`. What each book has shown is its newest table: it knows which edges have
 /// open connections, and these stay, so that no counter of an edge that is shown ever becomes less.
-pub(crate) fn fold_silent(
+pub fn fold_silent(
     (book, shown): (&mut Book, &[Edge]),
     (unix, unix_shown): (&mut UnixBook, &[Edge]),
     room: Room,
@@ -99,7 +99,7 @@ impl Book {
     }
 
     /// Forgets the names of processes that are gone and that no edge shows.
-    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
+    pub fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
         let waiting = self.waiting.iter().map(|(flow, _)| flow);
         let flows = waiting.chain(open).filter_map(|flow| flow.process);
         let edges = self.edges.keys().flat_map(Pair::processes);
@@ -126,7 +126,7 @@ impl UnixBook {
     }
 
     /// What is no longer kept apart.
-    pub(crate) fn folded(&self) -> &FoldedEdges {
+    pub fn folded(&self) -> &FoldedEdges {
         &self.folded
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     use super::super::{Directory, Identity, UnixListing};
     use super::*;
-    use crate::network::flow::Direction;
+    use crate::edges::flow::Direction;
 
     const ROOM: Room = Room {
         edges: 2,

@@ -1,10 +1,8 @@
 //! The sockets of the whole node with their processes: who is at the other end, and what was there
 //! before a task began.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::{IpAddr, SocketAddr},
-};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{HashMap, HashSet};
 
 use profiler_model::{
     ProcessKey,
@@ -22,28 +20,28 @@ const MAX_QUESTIONS: usize = 256;
 
 /// Where a socket is, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub struct Owner {
     /// Inode.
-    pub(crate) network_namespace: u32,
+    pub network_namespace: u32,
     /// `None`: no process that can be read holds it.
-    pub(crate) process: Option<ProcessKey>,
+    pub process: Option<ProcessKey>,
 }
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// Inode; `None`: no socket of this node is known to be it.
-    pub(crate) network_namespace: Option<u32>,
-    pub(crate) process: Option<ProcessKey>,
+    pub network_namespace: Option<u32>,
+    pub process: Option<ProcessKey>,
     /// The peer's own address and port, which redirection hides from this end.
-    pub(crate) local: SocketAddr,
+    pub local: SocketAddr,
     /// Where the peer thinks that it is connected to.
-    pub(crate) remote: SocketAddr,
+    pub remote: SocketAddr,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Directory {
+pub struct Directory {
     sockets: Vec<(DiagSocket, Owner)>,
     by_local: HashMap<SocketAddr, Vec<usize>>,
     by_remote: HashMap<SocketAddr, Vec<usize>>,
@@ -61,10 +59,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// From what each namespace said, and who holds which inode.
-    pub(crate) fn new(
-        found: Vec<(u32, Listing)>,
-        holder_of: impl Fn(u64) -> Option<ProcessKey>,
-    ) -> Self {
+    pub fn new(found: Vec<(u32, Listing)>, holder_of: impl Fn(u64) -> Option<ProcessKey>) -> Self {
         let mut directory = Self::default();
         for (network_namespace, listing) in found {
             let Listing {
@@ -115,7 +110,7 @@ impl Directory {
 
     /// Asks servers' sockets for what connection tracking did not say: `ask` answers with the socket's cookie
     /// beside. What `before` knows is not asked again.
-    pub(crate) fn ask_for_originals(
+    pub fn ask_for_originals(
         &mut self,
         before: &Self,
         ask: impl Fn(&DiagSocket) -> Result<(u64, Original), String>,
@@ -148,21 +143,21 @@ impl Directory {
     }
 
     /// Every socket, also those that listen.
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = &(DiagSocket, Owner)> {
+    pub fn sockets(&self) -> impl Iterator<Item = &(DiagSocket, Owner)> {
         self.sockets.iter()
     }
 
     /// The processes that own a socket.
-    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+    pub fn processes(&self) -> impl Iterator<Item = ProcessKey> {
         self.sockets.iter().filter_map(|(_, owner)| owner.process)
     }
 
-    pub(crate) fn listeners(&self) -> &Listeners {
+    pub fn listeners(&self) -> &Listeners {
         &self.listeners
     }
 
     /// Why redirected connections may not be recognised: connection tracking, and sockets.
-    pub(crate) fn failures(&self) -> (Option<&str>, Option<&str>) {
+    pub fn failures(&self) -> (Option<&str>, Option<&str>) {
         (
             self.translations.failure(),
             self.originals_failed.as_deref(),
@@ -170,22 +165,22 @@ impl Directory {
     }
 
     /// Why sockets of some namespace are not known by their cookies.
-    pub(crate) fn without_diag(&self) -> Option<&str> {
+    pub fn without_diag(&self) -> Option<&str> {
         self.without_diag.as_deref()
     }
 
     /// Whether a socket of the namespace that is there is known by its cookie.
-    pub(crate) fn knows_cookies(&self, network_namespace: u32) -> bool {
+    pub fn knows_cookies(&self, network_namespace: u32) -> bool {
         self.with_cookies.contains(&network_namespace)
     }
 
     /// Namespaces whose translations were not all read.
-    pub(crate) fn cut(&self) -> usize {
+    pub fn cut(&self) -> usize {
         self.translations.cut()
     }
 
     /// What the server sees of a client's connection.
-    pub(crate) fn server_view(&self, client: &Flow) -> Followed {
+    pub fn server_view(&self, client: &Flow) -> Followed {
         let own = Ends {
             client: client.local,
             server: client.remote,
@@ -194,7 +189,7 @@ impl Directory {
     }
 
     /// What the client sees of a server's connection.
-    pub(crate) fn client_view(&self, server: &Flow) -> Followed {
+    pub fn client_view(&self, server: &Flow) -> Followed {
         let own = Ends {
             client: server.remote,
             server: server.local,
@@ -210,13 +205,13 @@ impl Directory {
     }
 
     /// Whether it is known of a server's connection if somebody redirected it.
-    pub(crate) fn knows_destination(&self, server: &Flow) -> bool {
+    pub fn knows_destination(&self, server: &Flow) -> bool {
         self.translations.knows(server.network_namespace)
             || self.originals.contains_key(&server.cookie)
     }
 
     /// The namespace that has the address, as seen from another: loopback is everybody's own.
-    pub(crate) fn namespace_of(&self, address: IpAddr, seen_from: u32) -> Option<u32> {
+    pub fn namespace_of(&self, address: IpAddr, seen_from: u32) -> Option<u32> {
         if address.is_loopback() {
             return Some(seen_from);
         }
@@ -230,7 +225,7 @@ impl Directory {
 
     /// The socket on this node that is the other end of a connection of the namespace, by what that
     /// end sees.
-    pub(crate) fn peer(
+    pub fn peer(
         &self,
         network_namespace: u32,
         local: SocketAddr,
@@ -244,7 +239,7 @@ impl Directory {
 
     /// The server's end of a connection that was redirected on its way, where no translation says
     /// so: it knows the client by its address and port, and no other socket is its client.
-    pub(crate) fn redirected_server(&self, client: &Flow) -> Option<Peer> {
+    pub fn redirected_server(&self, client: &Flow) -> Option<Peer> {
         self.only(&self.by_remote, client.local, |socket, owner| {
             let namespace = owner.network_namespace;
             let near =
@@ -255,7 +250,7 @@ impl Directory {
     }
 
     /// The client's end of such a connection.
-    pub(crate) fn redirected_client(&self, server: &Flow) -> Option<Peer> {
+    pub fn redirected_client(&self, server: &Flow) -> Option<Peer> {
         self.only(&self.by_local, server.remote, |socket, owner| {
             let namespace = owner.network_namespace;
             let near =

@@ -33,14 +33,14 @@ pub struct Home {
 
 /// A connection that is open or has just ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Met {
+pub struct Met {
     cookie: u64,
     pair: Pair,
     traffic: Option<Traffic>,
 }
 
 impl Met {
-    pub(crate) fn new(pair: Pair, flow: &Flow) -> Self {
+    pub fn new(pair: Pair, flow: &Flow) -> Self {
         let moved = flow.bytes();
         let traffic = flow.captured_bytes.map(|captured| Traffic {
             moved,
@@ -62,7 +62,7 @@ pub(super) struct Homes {
 
 impl Book {
     /// From now on it is remembered where connections belonged that have ended.
-    pub(crate) fn remember_homes(&mut self) {
+    pub fn remember_homes(&mut self) {
         self.homes.get_or_insert_default();
     }
 
@@ -75,7 +75,7 @@ impl Book {
     }
 
     /// The edges of connections that ended since the last call, and of those that were met just now.
-    pub(crate) fn take_homes(&mut self, met: &[Met]) -> HashMap<u64, Home> {
+    pub fn take_homes(&mut self, met: &[Met]) -> HashMap<u64, Home> {
         let ended = self
             .homes
             .as_mut()

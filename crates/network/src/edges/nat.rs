@@ -14,7 +14,7 @@ const MAX_STEPS: usize = 4;
 
 /// Where following the translations of a connection led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Followed {
+pub enum Followed {
     /// Nothing translates it.
     Same,
     To(Ends),
@@ -23,7 +23,7 @@ pub(crate) enum Followed {
 }
 
 impl Followed {
-    pub(crate) fn ends(self) -> Option<Ends> {
+    pub fn ends(self) -> Option<Ends> {
         match self {
             Self::To(ends) => Some(ends),
             Self::Same | Self::Unclear => None,
@@ -35,7 +35,7 @@ type Index = HashMap<Ends, Vec<(u32, Ends)>>;
 
 /// Every translation of the node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Translations {
+pub(super) struct Translations {
     forward: Index,
     backward: Index,
     /// Namespaces whose connection tracking was read to its end.
@@ -70,27 +70,27 @@ impl Translations {
     }
 
     /// Whether the absence of a translation of the namespace means that there is none.
-    pub(crate) fn knows(&self, network_namespace: u32) -> bool {
+    pub(super) fn knows(&self, network_namespace: u32) -> bool {
         self.whole.contains(&network_namespace)
     }
 
     /// Why connection tracking could not be read, of one namespace where it could not.
-    pub(crate) fn failure(&self) -> Option<&str> {
+    pub(super) fn failure(&self) -> Option<&str> {
         self.failures.values().next().map(String::as_str)
     }
 
     /// Namespaces with more entries than are kept.
-    pub(crate) fn cut(&self) -> usize {
+    pub(super) fn cut(&self) -> usize {
         self.cut
     }
 
     /// What the server sees of a connection, by what the client sees.
-    pub(crate) fn server_view(&self, client_namespace: u32, client_view: Ends) -> Followed {
+    pub(super) fn server_view(&self, client_namespace: u32, client_view: Ends) -> Followed {
         follow(&self.forward, client_namespace, client_view)
     }
 
     /// What the client sees of a connection, by what the server sees.
-    pub(crate) fn client_view(&self, server_namespace: u32, server_view: Ends) -> Followed {
+    pub(super) fn client_view(&self, server_namespace: u32, server_view: Ends) -> Followed {
         follow(&self.backward, server_namespace, server_view)
     }
 }

@@ -5,10 +5,8 @@
 //! measured stays with the end that measured it. Only totals of edges are kept of what has ended, so
 //! memory grows with the number of edges and not with that of connections.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    net::{IpAddr, SocketAddr},
-};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use profiler_model::{
     Address, Edge, EdgeId, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
@@ -43,7 +41,7 @@ pub(super) struct End {
 
 /// What makes connections one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Pair {
+pub struct Pair {
     client: End,
     server: End,
     server_port: u16,
@@ -152,7 +150,7 @@ struct Place {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub struct Book {
     /// Ended, with the time at which they came here.
     pub(super) waiting: Vec<(Flow, u64)>,
     /// Open connections that were joined with their other end.
@@ -170,7 +168,7 @@ pub(crate) struct Book {
 
 impl Book {
     /// Takes a connection that has ended.
-    pub(crate) fn end(&mut self, flow: Flow, now_ns: u64) {
+    pub fn end(&mut self, flow: Flow, now_ns: u64) {
         self.name_user(&flow);
         if let Some(place) = self.places.remove(&flow.cookie) {
             self.note_shared(&flow);
@@ -181,19 +179,19 @@ impl Book {
         }
     }
 
-    pub(crate) fn names(&mut self) -> &mut Names {
+    pub fn names(&mut self) -> &mut Names {
         &mut self.names
     }
 
     /// Remembers who uses a connection, in case that the process is gone when somebody looks.
-    pub(crate) fn name_user(&mut self, flow: &Flow) {
+    pub fn name_user(&mut self, flow: &Flow) {
         if let Some(process) = flow.process {
             self.names.name_thread(process, &flow.comm);
         }
     }
 
     /// Whether the other end of some connection that began after `read_ns` is not known yet.
-    pub(crate) fn is_open_question(&self, open: &[Flow], read_ns: u64) -> bool {
+    pub fn is_open_question(&self, open: &[Flow], read_ns: u64) -> bool {
         let ended = self.waiting.iter().map(|(flow, _)| flow);
         ended
             .chain(open)
@@ -202,7 +200,7 @@ impl Book {
 
     /// Joins what can be joined and adds up what has ended. The directory was read at `read_ns`.
     /// `last`: nothing more comes.
-    pub(crate) fn settle(
+    pub fn settle(
         &mut self,
         open: &[Flow],
         (directory, read_ns): (&Directory, u64),
@@ -251,7 +249,7 @@ impl Book {
 
     /// The edges so far, those of open connections included, and what could not be told.
     #[cfg(test)]
-    pub(crate) fn table(
+    pub fn table(
         &self,
         open: &[Flow],
         directory: &Directory,
@@ -260,7 +258,7 @@ impl Book {
     }
 
     /// The same; `note` learns where each connection belongs that is open or waits for its other end.
-    pub(crate) fn table_with<'a>(
+    pub fn table_with<'a>(
         &'a self,
         open: &'a [Flow],
         directory: &Directory,

@@ -26,20 +26,20 @@ const TOO_YOUNG_NS: u64 = 1_000_000_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Resting {
+pub struct Resting {
     /// Entries that the kernel's table has.
     capacity: usize,
     /// Looked at once.
     marked: Vec<u64>,
     kept: HashMap<u64, Connection>,
     /// Connections that left the table, each time.
-    pub(crate) evicted: u64,
+    pub evicted: u64,
     /// Entries whose end was missed.
-    pub(crate) swept: u64,
+    pub swept: u64,
 }
 
 impl Resting {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub fn new(capacity: u32) -> Self {
         Self {
             capacity: capacity as usize,
             ..Self::default()
@@ -47,7 +47,7 @@ impl Resting {
     }
 
     /// Takes what a connection had counted when it left the table.
-    pub(crate) fn rest(&mut self, mut connection: Connection) {
+    pub fn rest(&mut self, mut connection: Connection) {
         connection.flags &= !FLAG_EVICTED;
         connection.header.kind = 0;
         self.evicted += 1;
@@ -56,7 +56,7 @@ impl Resting {
     }
 
     /// A connection of the table with what it had counted before.
-    pub(crate) fn whole(&self, connection: &Connection) -> Connection {
+    pub fn whole(&self, connection: &Connection) -> Connection {
         match self.kept.get(&connection.cookie) {
             Some(earlier) => joined(earlier, connection),
             None => *connection,
@@ -64,7 +64,7 @@ impl Resting {
     }
 
     /// The same for one that has ended.
-    pub(crate) fn end(&mut self, connection: &Connection) -> Connection {
+    pub fn end(&mut self, connection: &Connection) -> Connection {
         match self.kept.remove(&connection.cookie) {
             Some(earlier) => joined(&earlier, connection),
             None => *connection,
@@ -72,7 +72,7 @@ impl Resting {
     }
 
     /// Connections that are nowhere but here.
-    pub(crate) fn outside(&self, table: &HashSet<u64>) -> Vec<Connection> {
+    pub fn outside(&self, table: &HashSet<u64>) -> Vec<Connection> {
         self.kept
             .values()
             .filter(|connection| !table.contains(&connection.cookie))
@@ -82,13 +82,13 @@ impl Resting {
 
     /// Whether the next call of [`Self::make`] may take connections out: only when no program is still
     /// at work that met one before it was marked.
-    pub(crate) fn has_marked(&self) -> bool {
+    pub fn has_marked(&self) -> bool {
         !self.marked.is_empty()
     }
 
     /// Makes room when the table is nearly full, and says how many entries have left.
     /// `evict` does one step for one connection.
-    pub(crate) fn make<E>(
+    pub fn make<E>(
         &mut self,
         table: &HashSet<u64>,
         mut evict: impl FnMut(u64, u64) -> Result<bool, E>,
@@ -120,7 +120,7 @@ impl Resting {
 
     /// Connections whose end was missed: those that the kernel does not list any more. `listed` are
     /// the cookies of all sockets at `listed_ns`, of the namespaces for which `is_known`.
-    pub(crate) fn gone<'a>(
+    pub fn gone<'a>(
         &'a self,
         table: impl Iterator<Item = &'a Connection>,
         listed: &HashSet<u64>,
@@ -144,7 +144,7 @@ impl Resting {
     }
 
     /// Ends a connection whose end was missed; `entry` is what the table had of it.
-    pub(crate) fn sweep(&mut self, cookie: u64, entry: Option<&Connection>) -> Option<Connection> {
+    pub fn sweep(&mut self, cookie: u64, entry: Option<&Connection>) -> Option<Connection> {
         if entry.is_some() {
             self.swept += 1;
         }

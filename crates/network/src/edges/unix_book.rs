@@ -29,33 +29,33 @@ const MAX_EDGES: usize = 20_000;
 /// Pairs of sockets whose edge is remembered.
 const MAX_PLACES: usize = 100_000;
 /// The address of a peer that the kernel does not tell.
-pub(crate) const UNTOLD: &str = "unknown";
+pub const UNTOLD: &str = "unknown";
 /// `SOCK_DGRAM`.
 const DATAGRAM: u32 = 2;
 
 /// One socket as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnixEnd {
-    pub(crate) cookie: u64,
-    pub(crate) peer_cookie: u64,
+pub struct UnixEnd {
+    pub cookie: u64,
+    pub peer_cookie: u64,
     inode: u64,
     peer_inode: u64,
     kind: u32,
-    pub(crate) network_namespace: u32,
-    pub(crate) seen_ns: u64,
+    pub network_namespace: u32,
+    pub seen_ns: u64,
     /// When it was used last, where payload is captured.
-    pub(crate) used_ns: u64,
+    pub used_ns: u64,
     name: Vec<u8>,
     peer_name: Vec<u8>,
-    pub(crate) process: Option<ProcessKey>,
+    pub process: Option<ProcessKey>,
     /// Name of its main thread.
-    pub(crate) comm: String,
+    pub comm: String,
     metrics: SideMetrics,
 }
 
 impl UnixEnd {
     /// Decodes an entry of the kernel's table; any bytes are accepted.
-    pub(crate) fn decode(socket: &UnixSocket) -> Self {
+    pub fn decode(socket: &UnixSocket) -> Self {
         let name = |bytes: &[u8], length: u32| {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             bytes.get(..length).unwrap_or_default().to_vec()
@@ -94,7 +94,7 @@ impl UnixEnd {
     }
 
     /// Bytes that were sent and received.
-    pub(crate) fn bytes(&self) -> (u64, u64) {
+    pub fn bytes(&self) -> (u64, u64) {
         (self.metrics.write.bytes, self.metrics.read.bytes)
     }
 
@@ -213,7 +213,7 @@ pub(super) struct Sums {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnixBook {
+pub struct UnixBook {
     pub(super) edges: BTreeMap<UnixPair, Sums>,
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
@@ -224,7 +224,7 @@ pub(crate) struct UnixBook {
 
 impl UnixBook {
     /// Takes the sockets of the kernel's table; those for which `is_gone` are added up for good.
-    pub(crate) fn settle(
+    pub fn settle(
         &mut self,
         ends: &[UnixEnd],
         listing: &UnixListing,
@@ -253,7 +253,7 @@ impl UnixBook {
     }
 
     /// The edges so far with those of open sockets, and what could not be told.
-    pub(crate) fn table(
+    pub fn table(
         &self,
         open: &[UnixEnd],
         listing: &UnixListing,
@@ -286,7 +286,7 @@ impl UnixBook {
     }
 
     /// The edge of each socket.
-    pub(crate) fn homes(
+    pub fn homes(
         &self,
         ends: &[UnixEnd],
         listing: &UnixListing,
@@ -304,7 +304,7 @@ impl UnixBook {
     }
 
     /// The processes of every edge that is known.
-    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+    pub fn processes(&self) -> impl Iterator<Item = ProcessKey> {
         let placed = self.places.values().map(|(pair, _)| pair);
         let ends = self.edges.keys().chain(placed);
         let ends = ends.flat_map(|pair| [pair.client.process, pair.server.process]);
@@ -441,7 +441,7 @@ impl UnixBook {
 }
 
 /// The entry of a socket that is older than the programs; it counts from now on.
-pub(crate) fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u64) -> UnixSocket {
+pub fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u64) -> UnixSocket {
     let peer = listing.by_inode(socket.peer_inode);
     let owner = listing.owner(socket.inode);
     let mut entry = UnixSocket {

@@ -12,16 +12,16 @@ use super::{
 /// Connections that are listed at once, over all edges.
 const MOST: usize = 2_000;
 /// Of one end of an edge.
-pub(crate) const MOST_OF_EDGE: usize = 100;
+pub const MOST_OF_EDGE: usize = 100;
 
 /// Connections as they are met, each with its place.
 #[derive(Debug, Default)]
-pub(crate) struct Connections<'a> {
+pub struct Connections<'a> {
     met: Vec<(Pair, Direction, &'a Flow)>,
 }
 
 impl<'a> Connections<'a> {
-    pub(crate) fn note(&mut self, pair: Pair, direction: Direction, flow: &'a Flow) {
+    pub fn note(&mut self, pair: Pair, direction: Direction, flow: &'a Flow) {
         self.met.push((pair, direction, flow));
         // Sorting now and then keeps this small with any number of connections.
         if self.met.len() >= 4 * MOST {
@@ -44,7 +44,7 @@ impl<'a> Connections<'a> {
     }
 
     /// Those with most bytes, by edge. `now_ns`: on the kernel's clock.
-    pub(crate) fn finish(mut self, now_ns: u64) -> Vec<(EdgeId, EdgeConnection)> {
+    pub fn finish(mut self, now_ns: u64) -> Vec<(EdgeId, EdgeConnection)> {
         self.keep_largest();
         let listed = self.met.iter().map(|(pair, direction, flow)| {
             let metrics = &flow.metrics;

@@ -1,6 +1,6 @@
 //! One connection as one end saw it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use profiler_common::{
     network::{
@@ -18,36 +18,36 @@ const IPV6: u32 = 10;
 
 /// Which end of a connection a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     Client,
     Server,
 }
 
 /// A connection with what was measured of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
-    pub(crate) cookie: u64,
+pub struct Flow {
+    pub cookie: u64,
     /// Inode.
-    pub(crate) network_namespace: u32,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+    pub network_namespace: u32,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
     /// `None`: its beginning was not seen.
-    pub(crate) direction: Option<Direction>,
+    pub direction: Option<Direction>,
     /// The process that used it last; `None` when none was seen.
-    pub(crate) process: Option<ProcessKey>,
+    pub process: Option<ProcessKey>,
     /// More than one process used it.
-    pub(crate) shared: bool,
-    pub(crate) comm: String,
+    pub shared: bool,
+    pub comm: String,
     /// When it was first seen, on the kernel's clock.
-    pub(crate) seen_ns: u64,
+    pub seen_ns: u64,
     /// Bytes that were captured for requests; `None`: what goes over it is not wanted.
-    pub(crate) captured_bytes: Option<u64>,
-    pub(crate) metrics: SideMetrics,
+    pub captured_bytes: Option<u64>,
+    pub metrics: SideMetrics,
 }
 
 impl Flow {
     /// Decodes an entry of the kernel's table or a record; any bytes are accepted.
-    pub(crate) fn decode(connection: &Connection) -> Self {
+    pub fn decode(connection: &Connection) -> Self {
         let ended = connection.header.kind != 0;
         let family = connection.family;
         Self {
@@ -70,13 +70,13 @@ impl Flow {
     }
 
     /// Bytes that were written and read.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let (write, read) = (self.metrics.write.bytes, self.metrics.read.bytes);
         write.saturating_add(read)
     }
 
     /// Adds what was measured of its system calls.
-    pub(crate) fn add_times(&mut self, times: &CallTimes) {
+    pub fn add_times(&mut self, times: &CallTimes) {
         let CallTimes {
             accept_wait_ns,
             read_sum_ns,
@@ -98,7 +98,7 @@ fn is_wanted(connection: &Connection) -> bool {
 }
 
 /// The process that used a connection last, or opened it.
-pub(crate) fn user_of(connection: &Connection) -> Option<ProcessKey> {
+pub fn user_of(connection: &Connection) -> Option<ProcessKey> {
     let used = (connection.pid, connection.used_start_ns);
     let opened = (connection.opened_by, connection.opened_start_ns);
     let (pid, start_ns) = [used, opened].into_iter().find(|(pid, _)| *pid != 0)?;
@@ -109,7 +109,7 @@ pub(crate) fn user_of(connection: &Connection) -> Option<ProcessKey> {
 }
 
 /// An address as users know it: an IPv4 address that an IPv6 socket uses is one.
-pub(crate) fn socket_address(family: u32, bytes: [u8; 16], port: u16) -> SocketAddr {
+pub fn socket_address(family: u32, bytes: [u8; 16], port: u16) -> SocketAddr {
     let address = if family == IPV6 {
         IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
     } else {

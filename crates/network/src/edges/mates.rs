@@ -1,6 +1,7 @@
 //! The two ends of a connection, when both were seen.
 
-use std::{collections::HashMap, net::SocketAddr};
+use core::net::SocketAddr;
+use std::collections::HashMap;
 
 use super::{
     directory::Directory,

@@ -1,4 +1,4 @@
-use crate::network::{
+use crate::edges::{
     homes::{Home, Met},
     names::Identity,
 };
@@ -351,7 +351,7 @@ fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
         .collect();
     let book = Book::default();
     let directory = Directory::default();
-    let mut connections = crate::network::Connections::default();
+    let mut connections = crate::edges::Connections::default();
     let (found, ..) = book.table_with(&flows, &directory, |pair, direction, flow| {
         connections.note(pair, direction, flow);
     });

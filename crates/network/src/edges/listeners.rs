@@ -1,9 +1,7 @@
 //! Who listens where.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::{IpAddr, SocketAddr},
-};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{HashMap, HashSet};
 
 use profiler_model::ProcessKey;
 
@@ -17,7 +15,7 @@ struct Listener {
 
 /// The listening sockets of the node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listeners {
+pub struct Listeners {
     by_port: HashMap<(u32, u16), Vec<Listener>>,
     namespaces: HashSet<u32>,
 }
@@ -42,18 +40,14 @@ impl Listeners {
     }
 
     /// Whether something listens at the address; `None` when the namespace could not be read.
-    pub(crate) fn listens(&self, network_namespace: u32, address: SocketAddr) -> Option<bool> {
+    pub fn listens(&self, network_namespace: u32, address: SocketAddr) -> Option<bool> {
         self.namespaces
             .contains(&network_namespace)
             .then(|| self.at(network_namespace, address).next().is_some())
     }
 
     /// The process that listens at the address; `None` also when several do.
-    pub(crate) fn process(
-        &self,
-        network_namespace: u32,
-        address: SocketAddr,
-    ) -> Option<ProcessKey> {
+    pub fn process(&self, network_namespace: u32, address: SocketAddr) -> Option<ProcessKey> {
         let mut found = self.at(network_namespace, address);
         let first = found.next()?.process?;
         found
