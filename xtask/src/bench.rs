@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     build,
+    compile::Output,
     debian::Package,
     demo,
     dist::{self, DistArgs},
@@ -97,11 +98,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             dist::build(workspace, &DistArgs { allow_dirty: true })?.program
         }
         None => {
-            build::agent(workspace)?;
+            build::agent(workspace, Output::All)?;
             workspace.agent()
         }
     };
-    build::demo_programs(workspace)?;
+    build::bench_programs(workspace)?;
     let program = workspace.target.join("release/profiler-bench");
     let mut bench = if is(&["api-fuzz"]) {
         // In a PID namespace of its own: names of the programs that the rest of the machine starts would be
@@ -129,7 +130,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 fn page(workspace: &Workspace, options: &[String]) -> Result<()> {
     setup::run(workspace, &[Part::Packages(&UI_PACKAGES), Part::Web])?;
     setup::run(workspace, &BINARY)?;
-    build::agent(workspace)?;
+    build::agent(workspace, Output::All)?;
     let mut bench = Command::new("node");
     bench
         .arg("e2e/bench.mjs")

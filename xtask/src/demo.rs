@@ -20,6 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{
     build,
+    compile::Output,
     debian::Package,
     exec,
     progress::{Outcome, Progress},
@@ -47,7 +48,7 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
         "the demo makes network namespaces and loads eBPF programs: run it as root"
@@ -62,8 +63,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         ],
     )?;
     let mut progress = Progress::new(4);
-    progress.loud("build the agent", || build::agent(workspace))?;
-    progress.loud("build the demo", || build::demo_programs(workspace))?;
+    progress.loud("build the agent", || build::agent(workspace, output))?;
+    progress.loud("build the demo", || build::mesh_programs(workspace, output))?;
 
     // From here a signal ends the waiting below instead of this process, so that the children end first.
     let ended = Arc::new(AtomicBool::new(false));

@@ -145,7 +145,7 @@ pub(crate) fn in_path(program: &str) -> bool {
 }
 
 /// Program and arguments, for messages.
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let mut text = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
         text.push(' ');

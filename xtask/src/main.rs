@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 mod workspace;
 mod pins;
@@ -14,6 +14,7 @@ mod debian;
 mod setup;
 mod web;
 mod ebpf;
+mod compile;
 mod build;
 mod dist;
 mod notice;
@@ -32,7 +33,10 @@ mod test;
 mod vm;
 mod bench;
 
-use crate::{dist::DistArgs, supply_chain::AdvisoriesArgs, test::TestArgs, workspace::Workspace};
+use crate::{
+    compile::Output, dist::DistArgs, supply_chain::AdvisoriesArgs, test::TestArgs,
+    workspace::Workspace,
+};
 
 #[derive(Parser)]
 #[command(
@@ -47,13 +51,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Set up, build, start the demo mesh and the agent, print the URL
-    Demo,
+    Demo(Verbose),
     /// Record the demo mesh for `profiler-agent serve --demo-data` (as root)
     RecordDemoData,
     /// Run every test (as root), or the named ones
     Test(TestArgs),
     /// Set up and build target/release/profiler-agent
-    Build,
+    Build(Verbose),
     /// Build the static program that is shipped, check it and print its size
     Dist(DistArgs),
     /// Put the shipped program and its list of parts into an OCI image
@@ -94,10 +98,27 @@ fn main() -> ExitCode {
     }
 }
 
+#[derive(Args, Debug)]
+struct Verbose {
+    /// Show all that cargo prints
+    #[arg(long)]
+    verbose: bool,
+}
+
+impl Verbose {
+    fn output(&self) -> Output {
+        if self.verbose {
+            Output::All
+        } else {
+            Output::Short
+        }
+    }
+}
+
 fn dispatch(command: Command) -> Result<()> {
     let workspace = Workspace::locate()?;
     match command {
-        Command::Demo => demo::run(&workspace),
+        Command::Demo(args) => demo::run(&workspace, args.output()),
         Command::RecordDemoData => record_demo_data::run(&workspace),
         Command::Test(args) => {
             // Its last line says what failed, and nothing comes behind it.
@@ -106,7 +127,7 @@ fn dispatch(command: Command) -> Result<()> {
             }
             Ok(())
         }
-        Command::Build => build::run(&workspace),
+        Command::Build(args) => build::run(&workspace, args.output()),
         Command::Dist(args) => dist::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Run { arguments } => run::run(&workspace, &arguments),

@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use crate::{
-    build, demo, exec, pins,
+    build,
+    compile::Output,
+    demo, exec, pins,
     setup::{self, Part},
     workspace::Workspace,
 };
@@ -34,8 +36,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             Part::Envoy,
         ],
     )?;
-    build::agent(workspace)?;
-    build::demo_programs(workspace)?;
+    build::agent(workspace, Output::Short)?;
+    build::mesh_programs(workspace, Output::Short)?;
     let folder = ProgramFolder::make()?;
     let release = workspace.target.join("release");
     for program in PROGRAMS {

@@ -33,54 +33,71 @@ const FLAGS: [(&str, &str); 20] = [
     ("tls_duty_percent", "--tls-duty"),
 ];
 
-/// Checks what can be checked without looking at the machine, as the API does.
+/// Checks what can be checked without looking at the machine, as the API does. Errors have the names of flags.
 pub(super) fn check(spec: &TaskSpec) -> Result<(), CliError> {
-    task::validate(spec).map_err(|error| CliError::Config(anyhow!(in_flags(&error.to_string()))))
+    task::validate_with(spec, flag_of).map_err(|error| CliError::Config(anyhow!(error)))
 }
 
-/// The same text with the flags in place of the API's names. What a user wrote is quoted, and stays.
-fn in_flags(text: &str) -> String {
-    let (ours, theirs) = text.split_at(text.find('"').unwrap_or(text.len()));
-    let in_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut said = String::new();
-    let mut rest = ours;
-    while let Some(first) = rest.chars().next() {
-        let same = in_word(first);
-        let end = rest.find(|c| in_word(c) != same).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        let flag = FLAGS.iter().find(|(name, _)| *name == word);
-        said.push_str(flag.map_or(word, |(_, flag)| flag));
-        rest = after;
-    }
-    said + theirs
+/// How a field or a kind is given here.
+fn flag_of(name: &'static str) -> &'static str {
+    let flag = FLAGS.iter().find(|(of_api, _)| *of_api == name);
+    flag.map_or(name, |(_, flag)| flag)
 }
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{DEFAULT_FREQUENCY_HZ, PodSelector, Target, TaskKind, WaitRules};
+
     use super::*;
 
     #[test]
-    fn names_of_the_api_are_flags() {
-        for (said, expected) in [
-            (
-                "max_wait_ns must be above 0 and not below min_wait_ns",
-                "--max-wait must be above 0 and not below --min-wait",
-            ),
-            (
-                "wakers end waits, which on_cpu does not record: take off_cpu or wall",
-                "wakers end waits, which on-cpu does not record: take off-cpu or wall",
-            ),
-            (
-                "target.comm must be at most 15 bytes, got 16",
-                "--comm must be at most 15 bytes, got 16",
-            ),
-            (
-                "target.pod.labels: \"on_cpu,\" is no requirement on labels: write KEY",
-                "--labels: \"on_cpu,\" is no requirement on labels: write KEY",
-            ),
-            ("", ""),
-        ] {
-            assert_eq!(in_flags(said), expected);
-        }
+    fn errors_have_the_names_of_flags() {
+        let off_cpu = TaskSpec {
+            kind: TaskKind::OffCpu,
+            target: Target::Pids(vec![1]),
+            duration_s: Some(1),
+            frequency_hz: DEFAULT_FREQUENCY_HZ,
+            wakers: false,
+            event_loop: None,
+            requests: None,
+            timed: false,
+            waits: WaitRules::default(),
+        };
+        let refused = |spec: TaskSpec| match check(&spec) {
+            Err(error) => error.to_string(),
+            Ok(()) => panic!("accepted"),
+        };
+        let waits = WaitRules {
+            max_ns: Some(0),
+            ..WaitRules::default()
+        };
+        let spec = TaskSpec {
+            waits,
+            ..off_cpu.clone()
+        };
+        assert_eq!(
+            refused(spec),
+            "--max-wait must be above 0 and not below --min-wait"
+        );
+        let spec = TaskSpec {
+            kind: TaskKind::OnCpu,
+            wakers: true,
+            ..off_cpu.clone()
+        };
+        assert_eq!(
+            refused(spec),
+            "wakers end waits, which on-cpu does not record: take off-cpu or wall"
+        );
+        // What a user wrote stays.
+        let labels = PodSelector {
+            labels: Some("on_cpu oops".to_owned()),
+            ..PodSelector::default()
+        };
+        let spec = TaskSpec {
+            target: Target::Pod(labels),
+            ..off_cpu
+        };
+        let text = refused(spec);
+        assert!(text.starts_with("--labels: \"on_cpu oops\""), "{text}");
     }
 }

@@ -1,5 +1,7 @@
 //! Bounds of a task specification, each with its exact message.
 
+use std::fmt::Display;
+
 use profiler_host::{container_names::LabelSelector, sockets::NamespacePath};
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
@@ -30,97 +32,116 @@ const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
 /// A group is named by a person or by the page.
 const MAX_GROUP_BYTES: usize = 64;
 
-/// Checks everything that can be checked without looking at the machine.
-/// Field names in errors are those of the API.
+/// What fields and kinds are called in errors: their names in the API are given.
+pub(super) type Names = fn(&'static str) -> &'static str;
+
+/// Checks everything that can be checked without looking at the machine. Errors have the names of the API.
 pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
+    validate_with(spec, |name| name)
+}
+
+/// The same with other names in errors.
+pub fn validate_with(
+    spec: &TaskSpec,
+    names: fn(&'static str) -> &'static str,
+) -> Result<(), TaskError> {
     if let Some(duration) = spec.duration_s
         && !(1..=MAX_DURATION_S).contains(&duration)
     {
-        return invalid(
+        return refused(
+            names,
             "duration_s",
-            format!("duration_s must be between 1 and {MAX_DURATION_S}, got {duration}"),
+            format!("must be between 1 and {MAX_DURATION_S}, got {duration}"),
         );
     }
     if !(1..=MAX_FREQUENCY_HZ).contains(&spec.frequency_hz) {
         let got = spec.frequency_hz;
-        return invalid(
+        return refused(
+            names,
             "frequency_hz",
-            format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
+            format!("must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
         );
     }
     if spec.kind.has_edges() && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
-        let kind = spec.kind.name();
-        return invalid(
+        let kind = names(spec.kind.name());
+        return refused(
+            names,
             "frequency_hz",
-            format!("frequency_hz is a rate of samples, which {kind} does not take: leave it out"),
+            format!("is a rate of samples, which {kind} does not take: leave it out"),
         );
     }
     if spec.wakers && !measures_waits(spec.kind) {
-        let kind = spec.kind.name();
-        return invalid(
+        let kind = names(spec.kind.name());
+        return refused(
+            names,
             "wakers",
-            format!("wakers end waits, which {kind} does not record: take off_cpu or wall"),
+            format!(
+                "end waits, which {kind} does not record: take {} or wall",
+                names("off_cpu")
+            ),
         );
     }
     if spec.timed && !spec.kind.has_edges() {
-        let kind = spec.kind.name();
-        return invalid(
+        let kind = names(spec.kind.name());
+        return refused(
+            names,
             "timed",
-            format!("timed measures system calls on sockets, which {kind} does not: take network"),
+            format!("measures system calls on sockets, which {kind} does not: take network"),
         );
     }
-    loops_hold(spec)?;
-    requests_hold(spec)?;
+    loops_hold(spec, names)?;
+    requests_hold(spec, names)?;
     if spec.kind == TaskKind::Imported {
         return invalid("kind", IMPORTED_BY.to_owned());
     }
-    waits_hold(spec)?;
+    waits_hold(spec, names)?;
     match &spec.target {
-        Target::Pids(pids) => pids_hold(pids),
-        Target::Container(id) => container_holds(id),
-        Target::Pod(selector) => pod_holds(selector),
-        Target::Cgroup(path) => cgroup_holds(path),
-        Target::Comm(comm) => comm_holds(comm),
-        Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
+        Target::Pids(pids) => pids_hold(pids, names),
+        Target::Container(id) => container_holds(id, names),
+        Target::Pod(selector) => pod_holds(selector, names),
+        Target::Cgroup(path) => cgroup_holds(path, names),
+        Target::Comm(comm) => comm_holds(comm, names),
+        Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind, names),
         Target::All => Ok(()),
         Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
     }
 }
 
-fn loops_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+fn loops_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
     let Some(LoopRules { threshold_ms }) = spec.event_loop else {
         return Ok(());
     };
     if spec.kind.has_edges() {
-        let kind = spec.kind.name();
+        let kind = names(spec.kind.name());
         return invalid(
             "event_loop",
             format!(
-                "event loops are watched beside samples, which {kind} does not take: take on_cpu, \
-                 off_cpu or wall"
+                "event loops are watched beside samples, which {kind} does not take: take {}, {} or wall",
+                names("on_cpu"),
+                names("off_cpu")
             ),
         );
     }
     if !(1..=MAX_STALL_MS).contains(&threshold_ms) {
-        return invalid(
+        return refused(
+            names,
             "event_loop.threshold_ms",
-            format!(
-                "event_loop.threshold_ms must be between 1 and {MAX_STALL_MS}, got {threshold_ms}"
-            ),
+            format!("must be between 1 and {MAX_STALL_MS}, got {threshold_ms}"),
         );
     }
     Ok(())
 }
 
-fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+fn requests_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
     let Some(options) = &spec.requests else {
         return Ok(());
     };
     if spec.kind != TaskKind::Requests {
-        let kind = spec.kind.name();
-        return invalid(
+        let kind = names(spec.kind.name());
+        return refused(
+            names,
             "requests",
-            format!("requests are not what {kind} records: take requests"),
+            format!("are not what {kind} records: take requests"),
         );
     }
     let RequestOptions {
@@ -137,32 +158,34 @@ fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
         return invalid("rules", error.to_string());
     }
     if !(1..=100).contains(tls_duty_percent) {
-        return invalid(
+        return refused(
+            names,
             "tls_duty_percent",
-            format!("tls_duty_percent must be between 1 and 100, got {tls_duty_percent}"),
+            format!("must be between 1 and 100, got {tls_duty_percent}"),
         );
     }
     if !tls && *tls_duty_percent != 100 {
-        return invalid(
+        return refused(
+            names,
             "tls_duty_percent",
-            "tls_duty_percent is for tasks that read TLS: add tls, or leave it out".to_owned(),
+            "is for tasks that read TLS: add tls, or leave it out",
         );
     }
     if !(MIN_CAPTURE_BYTES..=MAX_CAPTURE_BYTES).contains(capture_bytes) {
-        return invalid(
+        return refused(
+            names,
             "capture_bytes",
             format!(
-                "capture_bytes must be between {MIN_CAPTURE_BYTES} and {MAX_CAPTURE_BYTES}, got \
+                "must be between {MIN_CAPTURE_BYTES} and {MAX_CAPTURE_BYTES}, got \
                  {capture_bytes}"
             ),
         );
     }
     if !(1..=MAX_CAPTURE_CPU_PERCENT).contains(cpu_percent) {
-        return invalid(
+        return refused(
+            names,
             "cpu_percent",
-            format!(
-                "cpu_percent must be between 1 and {MAX_CAPTURE_CPU_PERCENT}, got {cpu_percent}"
-            ),
+            format!("must be between 1 and {MAX_CAPTURE_CPU_PERCENT}, got {cpu_percent}"),
         );
     }
     Ok(())
@@ -175,14 +198,14 @@ fn measures_waits(kind: TaskKind) -> bool {
     }
 }
 
-fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+fn waits_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
     let WaitRules {
         mode,
         min_ns,
         max_ns,
     } = spec.waits;
     if !measures_waits(spec.kind) {
-        let kind = spec.kind.name();
+        let kind = names(spec.kind.name());
         let given = [
             ("min_wait_ns", min_ns != 0),
             ("max_wait_ns", max_ns.is_some()),
@@ -190,36 +213,33 @@ fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {
             ("off_cpu_mode", mode.is_some() && spec.kind.has_edges()),
         ];
         if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
-            return invalid(
-                field,
-                format!(
-                    "{field} is about waits, which {kind} does not measure: take off_cpu or wall"
-                ),
-            );
+            let take = names("off_cpu");
+            let rest =
+                format!("is about waits, which {kind} does not measure: take {take} or wall");
+            return refused(names, field, rest);
         }
     }
     if max_ns.is_some_and(|most| most < min_ns || most == 0) {
-        return invalid(
+        return refused(
+            names,
             "max_wait_ns",
-            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
+            format!("must be above 0 and not below {}", names("min_wait_ns")),
         );
     }
     Ok(())
 }
 
-fn pids_hold(pids: &[u32]) -> Result<(), TaskError> {
+fn pids_hold(pids: &[u32], names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.pids";
     if pids.is_empty() {
-        return invalid(
-            FIELD,
-            "target.pids must name at least one process".to_owned(),
-        );
+        return refused(names, FIELD, "must name at least one process");
     }
     if pids.len() > MAX_PIDS {
         let got = pids.len();
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            format!("target.pids must name at most {MAX_PIDS} processes, got {got}"),
+            format!("must name at most {MAX_PIDS} processes, got {got}"),
         );
     }
     // Pids are positive numbers of the kernel's signed pid_t.
@@ -229,38 +249,42 @@ fn pids_hold(pids: &[u32]) -> Result<(), TaskError> {
     {
         Some(pid) => {
             let most = i32::MAX;
-            invalid(
+            refused(
+                names,
                 FIELD,
-                format!("target.pids must be between 1 and {most}, got {pid}"),
+                format!("must be between 1 and {most}, got {pid}"),
             )
         }
         None => Ok(()),
     }
 }
 
-fn container_holds(id: &str) -> Result<(), TaskError> {
+fn container_holds(id: &str, names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.container";
     if !(MIN_CONTAINER_BYTES..=MAX_CONTAINER_BYTES).contains(&id.len()) {
         let got = id.len();
-        return invalid(
+        return refused(
+            names,
             FIELD,
             format!(
-                "target.container must be {MIN_CONTAINER_BYTES} to {MAX_CONTAINER_BYTES} \
+                "must be {MIN_CONTAINER_BYTES} to {MAX_CONTAINER_BYTES} \
                  characters of a container id, got {got}"
             ),
         );
     }
     if !id.bytes().all(is_in_name) {
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            "target.container must consist of letters, digits, '-', '_' and '.'".to_owned(),
+            "must consist of letters, digits, '-', '_' and '.'",
         );
     }
     Ok(())
 }
 
-fn pod_holds(selector: &PodSelector) -> Result<(), TaskError> {
+fn pod_holds(selector: &PodSelector, names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.pod";
+    const LABELS: &str = "target.pod.labels";
     let PodSelector {
         namespace,
         name,
@@ -268,21 +292,19 @@ fn pod_holds(selector: &PodSelector) -> Result<(), TaskError> {
         container,
     } = selector;
     if name.is_none() && labels.is_none() && container.is_none() {
-        return invalid(
-            FIELD,
-            "target.pod must have a name, labels or a container".to_owned(),
-        );
+        return refused(names, FIELD, "must have a name, labels or a container");
     }
     for (key, value) in [
-        ("namespace", namespace),
-        ("name", name),
-        ("container", container),
+        ("target.pod.namespace", namespace),
+        ("target.pod.name", name),
+        ("target.pod.container", container),
     ] {
         if value.as_ref().is_some_and(|value| !is_name(value)) {
             return invalid(
                 FIELD,
                 format!(
-                    "target.pod.{key} must be 1 to {MAX_NAME_BYTES} letters, digits, '-', '_' and '.'"
+                    "{} must be 1 to {MAX_NAME_BYTES} letters, digits, '-', '_' and '.'",
+                    names(key)
                 ),
             );
         }
@@ -290,11 +312,14 @@ fn pod_holds(selector: &PodSelector) -> Result<(), TaskError> {
     match labels {
         Some(labels) if labels.len() > MAX_SELECTOR_BYTES => invalid(
             FIELD,
-            format!("target.pod.labels must be at most {MAX_SELECTOR_BYTES} bytes"),
+            format!(
+                "{} must be at most {MAX_SELECTOR_BYTES} bytes",
+                names(LABELS)
+            ),
         ),
         Some(labels) => LabelSelector::parse(labels)
             .map(drop)
-            .or_else(|error| invalid(FIELD, format!("target.pod.labels: {error}"))),
+            .or_else(|error| invalid(FIELD, format!("{}: {error}", names(LABELS)))),
         None => Ok(()),
     }
 }
@@ -307,43 +332,35 @@ fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
-fn cgroup_holds(path: &str) -> Result<(), TaskError> {
+fn cgroup_holds(path: &str, names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.cgroup";
     if !path.starts_with('/') {
-        return invalid(
-            FIELD,
-            "target.cgroup must be an absolute path, as /system.slice".to_owned(),
-        );
+        return refused(names, FIELD, "must be an absolute path, as /system.slice");
     }
     if path.len() > MAX_CGROUP_BYTES {
         let got = path.len();
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            format!("target.cgroup must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
+            format!("must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
         );
     }
     if path.split('/').any(|part| part == "..") || path.contains('\0') {
-        return invalid(
-            FIELD,
-            "target.cgroup must not contain \"..\" or NUL".to_owned(),
-        );
+        return refused(names, FIELD, "must not contain \"..\" or NUL");
     }
     Ok(())
 }
 
-fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> {
+fn network_namespace_holds(path: &str, kind: TaskKind, names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.network_namespace";
     if !kind.has_edges() {
-        return invalid(
-            FIELD,
-            "target.network_namespace is for tasks of kind network and requests".to_owned(),
-        );
+        return refused(names, FIELD, "is for tasks of kind network and requests");
     }
     if path.len() > MAX_CGROUP_BYTES || NamespacePath::parse(path).is_none() {
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            "target.network_namespace must be /run/netns/NAME, /run/docker/netns/NAME or /proc/PID/ns/net"
-                .to_owned(),
+            "must be /run/netns/NAME, /run/docker/netns/NAME or /proc/PID/ns/net",
         );
     }
     Ok(())
@@ -351,40 +368,49 @@ fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> 
 
 /// Checks the name of a group: it stands in addresses, file names and commands as it is.
 pub(super) fn group_holds(group: &str) -> Result<(), TaskError> {
+    let names: Names = |name| name;
     const FIELD: &str = "group";
     if !(1..=MAX_GROUP_BYTES).contains(&group.len()) {
         let got = group.len();
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            format!("group must be 1 to {MAX_GROUP_BYTES} characters, got {got}"),
+            format!("must be 1 to {MAX_GROUP_BYTES} characters, got {got}"),
         );
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !group.bytes().all(is_plain) {
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            "group must consist of letters, digits, '-', '_' and '.'".to_owned(),
+            "must consist of letters, digits, '-', '_' and '.'",
         );
     }
     Ok(())
 }
 
-fn comm_holds(comm: &str) -> Result<(), TaskError> {
+fn comm_holds(comm: &str, names: Names) -> Result<(), TaskError> {
     const FIELD: &str = "target.comm";
     if comm.is_empty() {
-        return invalid(FIELD, "target.comm must not be empty".to_owned());
+        return refused(names, FIELD, "must not be empty");
     }
     if comm.len() > MAX_COMM_BYTES {
         let got = comm.len();
-        return invalid(
+        return refused(
+            names,
             FIELD,
-            format!("target.comm must be at most {MAX_COMM_BYTES} bytes, got {got}"),
+            format!("must be at most {MAX_COMM_BYTES} bytes, got {got}"),
         );
     }
     if comm.contains('\0') {
-        return invalid(FIELD, "target.comm must not contain NUL".to_owned());
+        return refused(names, FIELD, "must not contain NUL");
     }
     Ok(())
+}
+
+/// An error about a field, whose name its text begins with.
+fn refused<T>(names: Names, field: &'static str, rest: impl Display) -> Result<T, TaskError> {
+    invalid(field, format!("{} {rest}", names(field)))
 }
 
 fn invalid<T>(field: &'static str, detail: String) -> Result<T, TaskError> {
