@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         ],
     )?;
     build::agent(workspace, Output::Short)?;
-    build::mesh_programs(workspace, Output::Short)?;
+    build::bench_programs(workspace)?;
     let folder = ProgramFolder::make()?;
     let release = workspace.target.join("release");
     for program in PROGRAMS {
