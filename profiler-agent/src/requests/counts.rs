@@ -13,11 +13,11 @@ use profiler_model::{Outcomes, SeenBy, Tally, Timings};
 
 /// Different statuses of one operation that are told apart.
 pub(super) const MAX_STATUSES: usize = 24;
-/// Connections of one operation that are told apart while they are sampled; with more the interval is not
-/// known.
+/// Connections of one operation that are told apart while they are sampled. When there are more, the half that was used
+/// last goes on.
 const MAX_SAMPLED_CONNECTIONS: usize = 4096;
 /// With fewer it would promise too much.
-const LEAST_SAMPLED_CONNECTIONS: usize = 10;
+const LEAST_SAMPLED_CONNECTIONS: u64 = 10;
 pub(super) const OTHER: &str = "other";
 
 #[derive(Clone, Debug, Default)]
@@ -40,63 +40,123 @@ struct Sampled {
     tally: Tally,
     server_only: u64,
     /// By their connection and of how many connections one was captured then.
-    requests: BTreeMap<(u64, u32), u64>,
-    /// There was no room for some of them.
-    is_cut: bool,
+    parts: BTreeMap<(u64, u32), Part>,
+    /// Of connections that are not told apart any more.
+    folded: Folded,
+    /// Additions so far.
+    added: u64,
+}
+
+/// Requests of a connection while one in so many was captured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    requests: u64,
+    /// Its last addition.
+    last: u64,
+}
+
+/// What is left of connections that are over, or have not been used for long.
+#[derive(Clone, Debug, Default)]
+struct Folded {
+    variance: u64,
+    /// Connections by of how many one was captured.
+    connections: BTreeMap<u32, u64>,
+}
+
+impl Folded {
+    fn add(&mut self, one_of: u32, connections: u64) {
+        *self.connections.entry(one_of).or_default() += connections;
+    }
 }
 
 impl Sampled {
     fn add(&mut self, cookie: u64, one_of: u32, requests: u64) {
         let key = (cookie, one_of);
-        if self.requests.len() < MAX_SAMPLED_CONNECTIONS || self.requests.contains_key(&key) {
-            *self.requests.entry(key).or_default() += requests;
-        } else {
-            self.is_cut = true;
+        if self.parts.len() >= MAX_SAMPLED_CONNECTIONS && !self.parts.contains_key(&key) {
+            self.fold();
+        }
+        self.added += 1;
+        let part = self.parts.entry(key).or_default();
+        part.requests += requests;
+        part.last = self.added;
+    }
+
+    /// Keeps the connections that were used last. One that goes on after that is taken for another.
+    fn fold(&mut self) {
+        let mut uses: Vec<u64> = self.parts.values().map(|part| part.last).collect();
+        let middle = uses.len() / 2;
+        let (_, median, _) = uses.select_nth_unstable(middle);
+        let parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
+        for parts in parts.chunk_by(|one, next| one.0.0 == next.0.0) {
+            if parts.iter().any(|(_, part)| part.last > *median) {
+                self.parts.extend(parts.iter().copied());
+                continue;
+            }
+            let of = |((_, one_of), part): &((u64, u32), Part)| (*one_of, part.requests);
+            let variance = variance_of(parts.iter().map(of));
+            self.folded.variance = self.folded.variance.saturating_add(variance);
+            for ((_, one_of), _) in parts {
+                self.folded.add(*one_of, 1);
+            }
         }
     }
 
     fn merge(&mut self, other: &Self) {
-        self.is_cut |= other.is_cut;
         merge_tally(&mut self.tally, &other.tally);
         self.server_only += other.server_only;
-        for ((cookie, one_of), requests) in &other.requests {
-            self.add(*cookie, *one_of, *requests);
+        for ((cookie, one_of), part) in &other.parts {
+            self.add(*cookie, *one_of, part.requests);
+        }
+        let Folded {
+            variance,
+            connections,
+        } = &other.folded;
+        self.folded.variance = self.folded.variance.saturating_add(*variance);
+        for (one_of, connections) in connections {
+            self.folded.add(*one_of, *connections);
         }
     }
 
-    /// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured
-    /// one had, `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952,
-    /// for independent draws). Where n changes meanwhile, those that are captured at the larger one are among
-    /// those of the smaller: `y` requests at n and `z` at m > n bring `2 * m * (n - 1) * y * z` as well.
-    /// `None`: not known, as where few or none were captured when `fewest`, one in so many, were.
+    /// Of the sum that connections stand for, see [`variance_of`]. `None`: not known, as few or none were captured when
+    /// `fewest`, one in so many, were.
     fn variance(&self, fewest: u32) -> Option<u64> {
-        // In their order, so that those of one connection stand together, the smaller n first.
-        let parts: Vec<(u64, u64, u64)> = self
-            .requests
-            .iter()
-            .map(|((cookie, one_of), requests)| (*cookie, u64::from(*one_of), *requests))
-            .collect();
-        let at_fewest = parts
-            .iter()
-            .filter(|part| part.1 == u64::from(fewest))
-            .count();
-        if self.is_cut || (fewest > 1 && at_fewest < LEAST_SAMPLED_CONNECTIONS) {
+        let open = self.parts.keys().filter(|(_, one_of)| *one_of == fewest);
+        let folded = self.folded.connections.get(&fewest).copied();
+        let at_fewest = open.count() as u64 + folded.unwrap_or(0);
+        if fewest > 1 && at_fewest < LEAST_SAMPLED_CONNECTIONS {
             return None;
         }
-        let mut variance: u64 = 0;
-        for parts in parts.chunk_by(|one, next| one.0 == next.0) {
-            // Sum of `(n - 1) * y` before the part.
-            let mut before: u64 = 0;
-            for (_cookie, of, requests) in parts {
-                let own = (of - 1).saturating_mul(*requests);
-                let with = own.saturating_add(before.saturating_mul(2));
-                let part = of.saturating_mul(*requests).saturating_mul(with);
-                variance = variance.saturating_add(part);
-                before = before.saturating_add(own);
-            }
-        }
-        Some(variance)
+        // In their order, so that those of one connection stand together, the smaller n first.
+        let parts: Vec<_> = self.parts.iter().collect();
+        let connections = parts.chunk_by(|one, next| one.0.0 == next.0.0);
+        let variances = connections.map(|parts| {
+            let of = |((_, one_of), part): &(&(u64, u32), &Part)| (*one_of, part.requests);
+            variance_of(parts.iter().map(of))
+        });
+        Some(variances.fold(self.folded.variance, u64::saturating_add))
     }
+}
+
+/// What one connection adds to the variance: each with how many connections stood for it and its requests then, the
+/// smaller number of connections first.
+///
+/// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured one had,
+/// `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952, for independent draws).
+/// Where n changes meanwhile, those that are captured at the larger one are among those of the smaller: `y` requests at n
+/// and `z` at m > n bring `2 * m * (n - 1) * y * z` as well.
+fn variance_of(parts: impl Iterator<Item = (u32, u64)>) -> u64 {
+    let mut variance: u64 = 0;
+    // Sum of `(n - 1) * y` before the part.
+    let mut before: u64 = 0;
+    for (one_of, requests) in parts {
+        let of = u64::from(one_of);
+        let own = of.saturating_sub(1).saturating_mul(requests);
+        let with = own.saturating_add(before.saturating_mul(2));
+        let part = of.saturating_mul(requests).saturating_mul(with);
+        variance = variance.saturating_add(part);
+        before = before.saturating_add(own);
+    }
+    variance
 }
 
 impl Counts {

@@ -443,6 +443,30 @@ fn broken_requests_do_not_have_the_times_of_the_server() {
     assert_eq!(end_of(&operations), SeenBy::Server);
 }
 
+/// More connections than are told apart, each with one request.
+#[test]
+fn the_interval_of_very_many_short_connections_is_known() {
+    let tally = sampled(&[1; 20_000]);
+    assert_eq!((tally.count, tally.seen), (80_000, 20_000));
+    // 4 * 3 each
+    assert_eq!(tally.variance, Some(240_000));
+    // One that goes on among them stays one.
+    let mut operations = Operations::default();
+    for cookie in 1..20_000 {
+        for cookie in [cookie, u64::MAX] {
+            let one = Seen {
+                cookie,
+                one_of: 4,
+                ..seen(SeenBy::Client, get("/"))
+            };
+            operations.add(&edge(2), &one, Counted::Here);
+        }
+    }
+    let (_, rows, _) = rows(&operations, 4);
+    let expected = 4 * 3 * (19_999 + 19_999 * 19_999);
+    assert_eq!(rows[0].tally.variance, Some(expected));
+}
+
 #[test]
 fn one_that_the_client_counts_leaves_only_its_times() {
     let mut operations = Operations::default();
