@@ -8,6 +8,7 @@
 
 use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
+use profiler_analysis::{diagnosis::DiagnosisRulesError, idle::IdleRulesError};
 use profiler_host::{container_names, name_sources::NameSources, process::ProcessTable};
 use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
 use profiler_symbolize::{
@@ -24,8 +25,6 @@ use crate::{
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
-    diagnosis::{DiagnosisRules, DiagnosisRulesError},
-    idle::{IdleRules, IdleRulesError},
     memory_ceiling::{Ceiling, keep_below},
     network_watch::NetworkWatch,
     probes::{
@@ -33,6 +32,7 @@ use crate::{
         OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
     recent_log::RecentLog,
+    rule_files,
     statistics_lease::StatisticsLease,
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
@@ -216,8 +216,8 @@ impl App {
     pub fn start(config: ServeConfig, kernel: KernelSide) -> Result<Self, AppError> {
         // Everything that can be wrong with files and addresses comes before the store is opened.
         api::prepare_data_dir(&config.data_dir)?;
-        let idle_rules = Arc::new(IdleRules::load(config.idle_rules.as_deref())?);
-        let diagnosis_rules = Arc::new(DiagnosisRules::load(config.diagnosis_rules.as_deref())?);
+        let idle_rules = Arc::new(rule_files::idle(config.idle_rules.as_deref())?);
+        let diagnosis_rules = Arc::new(rule_files::diagnosis(config.diagnosis_rules.as_deref())?);
         let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
         let (tls, certificate) = tls
             .map(

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use profiler_analysis::import;
 use profiler_common::unwind::{state::State, x86_64::X86_64};
 use profiler_host::sockets;
 use profiler_network::edges;
@@ -13,8 +14,6 @@ use profiler_tls_sites as tls_sites;
 use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
-
-use crate::import;
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]

@@ -148,7 +148,7 @@ impl Idle {
 
 #[test]
 fn every_rule_is_tried_on_a_real_program() {
-    let file = paths::workspace().join("profiler-agent/rules/idle.toml");
+    let file = paths::workspace().join("crates/analysis/rules/idle.toml");
     let text = std::fs::read_to_string(file).unwrap();
     let names = text
         .lines()

@@ -38,7 +38,7 @@ const PURE_MODULES: [&str; 4] = [
     "crates/protocols/src/",
     "crates/model/src/",
     "crates/network/src/",
-    "profiler-agent/src/render/",
+    "crates/analysis/src/",
 ];
 const IMPURE_IMPORTS: [&str; 7] = [
     "std::fs",
@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn pure_modules_do_no_input_or_output() {
         check(
-            "profiler-agent/src/render/svg.rs",
+            "crates/analysis/src/render/svg.rs",
             "use std::fs;",
             &[
-                "profiler-agent/src/render/svg.rs:1: `std::fs` in a module that does no input, output or waiting",
+                "crates/analysis/src/render/svg.rs:1: `std::fs` in a module that does no input, output or waiting",
             ],
         );
         check("profiler-agent/src/store/mod.rs", "use std::fs;", &[]);

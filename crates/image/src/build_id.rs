@@ -1,18 +1,9 @@
 //! Build-ids as text.
 
+pub use profiler_model::hexadecimal;
+
 /// Longest build-id that is taken, in bytes; linkers write 8 to 32.
 pub const LIMIT: usize = 64;
-
-/// Lower-case hexadecimal digits.
-pub fn hexadecimal(build_id: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(build_id.len() * 2);
-    for byte in build_id {
-        // Writing to a String cannot fail.
-        let _infallible = write!(text, "{byte:02x}");
-    }
-    text
-}
 
 /// The bytes of a text in hexadecimal digits of either case; `None` for anything else. At least two
 /// bytes, which is what the folders of debug files need.

@@ -13,9 +13,11 @@ mod edge;
 mod imported;
 mod edge_step;
 mod event_loop;
+mod hexadecimal;
 mod percentile;
 mod cpu_coverage;
 mod loss;
+mod megabytes;
 mod observed;
 mod process;
 mod container_names;
@@ -51,9 +53,11 @@ pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use event_loop::{
     EventLoop, EventLoopTable, Hold, LoopRules, LoopThread, LoopTurn, MAX_STALL_MS, Stall,
 };
+pub use hexadecimal::hexadecimal;
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};
+pub use megabytes::megabytes;
 pub use observed::{
     ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
     ObservedThread, ObservedThrottling, TwoReadings,

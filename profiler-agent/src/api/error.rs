@@ -5,16 +5,12 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use profiler_analysis::{comparison::NotComparable, render::RenderError};
 use profiler_model::{TaskId, printable::printable};
 use profiler_symbolize::PackError;
 
 use super::dto::Problem;
-use crate::{
-    checkup::{CheckupError, NotComparable},
-    memory_ceiling::MemoryShort,
-    render::RenderError,
-    task::TaskError,
-};
+use crate::{checkup::CheckupError, memory_ceiling::MemoryShort, task::TaskError};
 
 /// Why a request was refused or failed. Each variant has one status and one code.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,7 +113,7 @@ pub(super) async fn limit_body(
     next: Next,
 ) -> Response {
     let limit_bytes = if request.uri().path() == IMPORTS_PATH {
-        crate::import::MAX_FILE_BYTES
+        profiler_analysis::import::MAX_FILE_BYTES
     } else if is_upload(&request) {
         usize::try_from(state.parts.symbols.max_bytes()).unwrap_or(usize::MAX)
     } else {

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_analysis::{diagnosis::DiagnosisRules, idle::IdleRules};
 use profiler_host::process::ProcessTable;
 use profiler_model::{self as model, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState};
 use profiler_symbolize::{Renamer, SymbolPacks};
@@ -27,8 +28,6 @@ use super::{
 use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy},
-    diagnosis::DiagnosisRules,
-    idle::IdleRules,
     memory_ceiling::{Ceiling, Stage},
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},

@@ -1,12 +1,11 @@
 //! From what a check-up has to its diagnosis.
 
-use profiler_model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis};
-
-use super::per_request;
-use crate::{
+use profiler_analysis::{
+    comparison,
     diagnosis::{DiagnosisRules, Evidence, diagnose, event_loops as loops_of},
     idle::IdleRules,
 };
+use profiler_model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis};
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
 #[derive(Debug, Default)]
@@ -52,7 +51,7 @@ impl Evidences {
         };
         let mut diagnosis = diagnose(rules, idle, &evidence);
         if let (Some(found), Some(record)) = (&mut diagnosis.totals.cpu_us_per_request, &record) {
-            per_request::widen(found, record, &diagnosis.processes);
+            comparison::widen(found, record, &diagnosis.processes);
         }
         diagnosis
     }

@@ -19,13 +19,10 @@ mod observer;
 mod targets;
 mod envoy_watch;
 mod evidences;
-mod per_request;
-mod comparable;
-mod compare;
+mod ended;
 
-pub use comparable::{NotComparable, SideProcess, Which, check_ended, check_samples};
-pub use compare::{Side, SideRow, compare};
 pub use conduct::{CheckupError, Checkups};
+pub use ended::check_ended;
 pub use evidences::Evidences;
 pub use observer::Observer;
 pub use plan::{CheckupRequest, KINDS, specs};

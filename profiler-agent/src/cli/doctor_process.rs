@@ -1,6 +1,7 @@
 //! `doctor --pid`: what profiles of one process will be like, and what would make them better.
 
 use anyhow::{Context as _, Result, bail};
+use profiler_analysis::render::runtimes::Runtime;
 use profiler_model::NameSource;
 use profiler_symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast};
 use serde::Serialize;
@@ -8,7 +9,6 @@ use serde::Serialize;
 use super::doctor_tls::{self, TlsReport};
 use crate::{
     config::cli::DoctorArgs,
-    render::runtimes::Runtime,
     terminal::{self, Text},
 };
 

@@ -10,6 +10,10 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Parser as _;
+use profiler_analysis::render::report::{
+    ReportForm, report,
+    samples::{changed, rich},
+};
 use profiler_host::{
     container_names::ContainerDirectory,
     process::{ProcessTable, pods},
@@ -32,10 +36,6 @@ use super::{
 use crate::{
     api,
     config::cli::{Cli, Command, RecordArgs},
-    render::report::{
-        ReportForm, report,
-        tests::{changed, rich},
-    },
     terminal::{self, Text},
 };
 

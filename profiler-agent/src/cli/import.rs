@@ -3,11 +3,11 @@
 use std::{io::ErrorKind, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use profiler_analysis::import::MAX_FILE_BYTES;
 
 use super::asking::{Certificate, client, no_answer, refusal};
 use crate::{
     config::cli::ImportArgs,
-    import::MAX_FILE_BYTES,
     terminal::{self, Text},
 };
 

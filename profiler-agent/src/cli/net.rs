@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
@@ -18,7 +19,6 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
-    edge_series::{EdgeSeries, SeriesCut, StepRecorder},
     probes::{Chunk, NetworkConfig},
     terminal::{self, Text},
 };

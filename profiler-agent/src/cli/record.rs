@@ -11,6 +11,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use profiler_analysis::{
+    idle::IdleRules,
+    render::{Format, Value, View, quality, render_view},
+};
 use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
@@ -24,12 +28,11 @@ use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordValue},
-    idle::IdleRules,
     probes::{
         CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses,
         TARGET_ENDED,
     },
-    render::{Format, Value, View, quality, render_view},
+    rule_files,
     terminal::{self, Text},
 };
 
@@ -63,7 +66,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         )));
     }
     flags::check(&spec)?;
-    let rules = IdleRules::load(args.idle_rules.as_deref())
+    let rules = rule_files::idle(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;
     match record(args, spec, &rules) {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use profiler_analysis::render::event_loop::explained;
 use profiler_model::{EventLoop, EventLoopTable, LoopTurn, Profile, Stall};
 
-use crate::{render::event_loop::explained, terminal::Text};
+use crate::terminal::Text;
 
 /// Stalls that are told.
 const SHOWN: usize = 10;

@@ -21,11 +21,9 @@ use crate::{
         mistyped_variables, resolve_serve,
     },
     demo_data::{self, DemoFolder},
-    diagnosis::DiagnosisRules,
     exit,
-    idle::IdleRules,
     memory_ceiling::Ceiling,
-    telemetry,
+    rule_files, telemetry,
     terminal::{self, Text},
 };
 
@@ -45,9 +43,9 @@ pub fn run(
     let config = resolve_serve(args, log, &environment)?;
     telemetry::check_filter(&config.log).map_err(|error| CliError::Config(error.into()))?;
     // Only looked at: the application reads them when it starts.
-    IdleRules::load(config.idle_rules.as_deref())
+    rule_files::idle(config.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
-    DiagnosisRules::load(config.diagnosis_rules.as_deref())
+    rule_files::diagnosis(config.diagnosis_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     if args.print_config {
         return Ok(terminal::out(&Text::of(&config.to_toml()))?);

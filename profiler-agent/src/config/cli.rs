@@ -4,6 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use profiler_analysis::render::{Format, Value};
 
 mod health;
 mod network;
@@ -20,10 +21,7 @@ use profiler_model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode}
 pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::{EnvoyAdminMode, folders::folder};
-use crate::{
-    render::{Format, Value},
-    version,
-};
+use crate::version;
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]

@@ -19,6 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::megabytes;
 use tokio::sync::watch as pausing;
 
 pub use limit::{Limit, LimitSource, cgroup_limit};
@@ -229,11 +230,6 @@ impl Ceiling {
             ceiling.map_or_else(String::new, |text| format!(" of {text} (--max-memory)"))
         )
     }
-}
-
-/// Bytes for people, in millions.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
 #[cfg(test)]

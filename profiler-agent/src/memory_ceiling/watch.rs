@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use profiler_model::TaskId;
+use profiler_model::{TaskId, megabytes};
 use profiler_symbolize::Renamer;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ceiling, MemoryReading, Stage, megabytes};
+use super::{Ceiling, MemoryReading, Stage};
 use crate::{memory, task::Engine};
 
 /// Time between two looks at the agent's own pages.

@@ -5,9 +5,8 @@ use std::{
     time::Instant,
 };
 
+use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing};
 use profiler_model::EdgeTable;
-
-use crate::edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing};
 
 /// Length of a step.
 const STEP_MS: u64 = 5_000;

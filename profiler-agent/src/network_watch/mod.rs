@@ -11,14 +11,12 @@ mod run;
 
 use std::{sync::Arc, time::Instant};
 
+use profiler_analysis::edge_series::{EdgeSeries, SeriesCut};
 use profiler_model::EdgeTable;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    edge_series::{EdgeSeries, SeriesCut},
-    probes::{Collector, ProbeState, ProbeStatus},
-};
+use crate::probes::{Collector, ProbeState, ProbeStatus};
 
 use history::History;
 

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder};
 use profiler_model::{EdgeStep, EdgeTable, TaskId};
 
-use crate::{
-    edge_series::{EdgeSeries, SeriesCut, StepRecorder},
-    store::{
-        Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-        codec::{CodecError, Density, decode, encode},
-    },
+use crate::store::{
+    Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
+    codec::{CodecError, Density, decode, encode},
 };
 
 use super::result::segment_number;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use profiler_analysis::edge_series::{EdgeSeries, SeriesCut};
 use profiler_clock::Clocks;
 use profiler_model::{
     Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
@@ -15,7 +16,6 @@ use profiler_model::{
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    edge_series::{EdgeSeries, SeriesCut},
     memory_ceiling::{Ceiling, Stage},
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},

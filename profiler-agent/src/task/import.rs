@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use profiler_analysis::import::Imported;
 use profiler_model::{
     Clock, Losses, StackQuality, Target, Task, TaskKind, TaskSpec, TaskState, WaitCounts, WaitRules,
 };
@@ -10,12 +11,9 @@ use super::{
     TaskError,
     engine::{Engine, Inner},
 };
-use crate::{
-    import::Imported,
-    store::{
-        Append, SegmentKey, StoreError, Stream,
-        codec::{CodecError, Density, encode_profile},
-    },
+use crate::store::{
+    Append, SegmentKey, StoreError, Stream,
+    codec::{CodecError, Density, encode_profile},
 };
 
 impl Engine {

@@ -223,10 +223,10 @@ pub(crate) fn name_answer() -> Original {
 /// A profile as this program exports it, unpacked.
 pub(crate) fn pprof() -> Original {
     let imported =
-        profiler_agent::import::read(FOLDED.as_bytes(), "file", 0, None).expect("a profile");
-    let format = profiler_agent::render::Format::Pprof;
+        profiler_analysis::import::read(FOLDED.as_bytes(), "file", 0, None).expect("a profile");
+    let format = profiler_analysis::render::Format::Pprof;
     let packed =
-        profiler_agent::render::render(&imported.profile, format, "title").expect("an export");
+        profiler_analysis::render::render(&imported.profile, format, "title").expect("an export");
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(
         &mut flate2::read::GzDecoder::new(packed.as_slice()),

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use object::{Object as _, ObjectSymbol as _};
-use profiler_agent::diagnosis::{DiagnosisRules, KnownNames};
+use profiler_analysis::diagnosis::{DiagnosisRules, KnownNames};
 use profiler_symbolize::inferred;
 
 use super::envoy::envoy;
@@ -43,7 +43,7 @@ fn of_envoy() -> Vec<String> {
 
 #[test]
 fn every_pattern_matches_a_name_that_exists() {
-    let rules = DiagnosisRules::load(None).unwrap();
+    let rules = DiagnosisRules::new(None).unwrap();
     let libc = exported(&[
         "/lib/x86_64-linux-gnu/libc.so.6",
         "/lib/aarch64-linux-gnu/libc.so.6",
@@ -80,7 +80,7 @@ fn every_pattern_matches_a_name_that_exists() {
 fn names_of_envoys_threads_are_in_its_binary() {
     let bytes = fs::read(envoy()).unwrap();
     let has = |text: &str| memmem(&bytes, text.as_bytes());
-    let rules = DiagnosisRules::load(None).unwrap().list().rules;
+    let rules = DiagnosisRules::new(None).unwrap().list().rules;
     let of_envoy = rules.iter().filter(|rule| rule.sets == ["envoy"]);
     let threads: Vec<&String> = of_envoy.flat_map(|rule| &rule.thread).collect();
     assert!(threads.len() > 1);

@@ -24,8 +24,9 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 14] = [
+pub(super) const UNIT_PACKAGES: [&str; 15] = [
     "profiler-common",
+    "profiler-analysis",
     "profiler-clock",
     "profiler-host",
     "profiler-image",

@@ -1,10 +1,10 @@
 //! The rules of diagnoses.
 
+use profiler_analysis::diagnosis::{ListedFinding, ListedRule, RuleOrigin, RuleSets};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::diagnosis_matrix::{DiagnosisFeature, DiagnosisMechanism};
-use crate::diagnosis::{ListedFinding, ListedRule, RuleOrigin, RuleSets};
 
 /// All rules in force.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! Two results compared function by function.
 
+use profiler_analysis::render::diff::{FunctionChange, Norm, Report, Verdict};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::render::diff::{FunctionChange, Norm, Report, Verdict};
 
 /// Formats of a comparison.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -122,7 +121,7 @@ impl Diff {
                 Norm::Share => SHARES,
                 Norm::Rate => RATES,
             },
-            unknown: unknown.map(crate::render::diff::Unknown::reason),
+            unknown: unknown.map(profiler_analysis::render::diff::Unknown::reason),
             tested,
             significant,
             all_functions: functions.len(),

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use profiler_analysis::edge_series;
 use profiler_common::network::BOUNDS_US;
 use profiler_model::{EdgeId, EdgeTable, SideMetrics, Transfer, Values};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::edge_series;
 
 /// What an edge counted in each step. Every array has one number for each step; sums over steps are exact.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,10 +1,9 @@
 //! How good a result is.
 
+use profiler_analysis::render::quality::{NameQuality, PoorModule, RuntimeGap};
 use profiler_image::build_id::hexadecimal as build_id_text;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::render::quality::{NameQuality, PoorModule, RuntimeGap};
 
 /// How good a result is. Counts are by samples: a frame counts once for each sample that has it.
 #[derive(Debug, Serialize, ToSchema)]

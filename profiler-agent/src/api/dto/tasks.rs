@@ -1,5 +1,6 @@
 //! Tasks, their requests and their results.
 
+use profiler_analysis::render::summary::ThreadSummary;
 use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,7 +15,6 @@ use super::{
     stacks::StackQuality,
     wait_counts::{OffCpuMode, WaitCounts},
 };
-use crate::render::summary::ThreadSummary;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,10 +1,9 @@
 //! Sums of waits.
 
+use profiler_analysis::render::wait_reasons::WaitSums;
 use profiler_model::{IdleShare, RuleShare};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::render::wait_reasons::WaitSums;
 
 /// Which waits are shown: all, those of threads that have something to do, or the others.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

@@ -7,6 +7,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderName, StatusCode, header},
 };
+use profiler_analysis::comparison::{Side, compare};
 use profiler_model::{Selection, TaskKind, TaskState, diagnosis};
 
 use super::profiles::read;
@@ -17,7 +18,7 @@ use crate::{
         extract::{JsonBody, Query},
         state::{ApiState, blocking},
     },
-    checkup::{self, CheckupState, CheckupTask, Evidences, Side, check_ended, compare},
+    checkup::{self, CheckupState, CheckupTask, Evidences, check_ended},
 };
 
 /// Lists check-ups, newest first.

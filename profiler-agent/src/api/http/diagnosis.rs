@@ -4,20 +4,18 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::diagnosis::{Evidence, diagnose, event_loops};
 use profiler_model::{Selection, TaskKind};
 
 use super::{
     profiles::{SELECTION, read, selection},
     tasks::task_id,
 };
-use crate::{
-    api::{
-        dto::{Diagnosis, DiagnosisRuleSets, Problem},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    diagnosis::{Evidence, diagnose, event_loops},
+use crate::api::{
+    dto::{Diagnosis, DiagnosisRuleSets, Problem},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Diagnoses a result with samples on the CPU, by the rules and the names of now.

@@ -6,6 +6,10 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
+use profiler_analysis::render::{
+    Budget, Value,
+    diff::{self, DiffView, Norm, Side},
+};
 use profiler_model::{
     Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled,
 };
@@ -22,10 +26,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     memory_ceiling::Ceiling,
-    render::{
-        Budget, Value,
-        diff::{self, DiffView, Norm, Side},
-    },
 };
 
 const MEDIA_TYPE: &str = "application/vnd.profiler-agent.diff";

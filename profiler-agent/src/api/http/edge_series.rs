@@ -4,17 +4,15 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::edge_series::SeriesCut;
 use profiler_model::{EdgeId, EdgeTable};
 
 use super::tasks::task_id;
-use crate::{
-    api::{
-        dto::{EdgeSeries, Problem},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    edge_series::SeriesCut,
+use crate::api::{
+    dto::{EdgeSeries, Problem},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Steps of an answer, when nothing is said.
@@ -121,7 +119,7 @@ fn cut(edge: &str, query: Query) -> Result<SeriesCut, ApiError> {
 async fn answer(
     edge: String,
     id: EdgeId,
-    series: crate::edge_series::EdgeSeries,
+    series: profiler_analysis::edge_series::EdgeSeries,
     table: &std::sync::Arc<EdgeTable>,
 ) -> Result<Json<EdgeSeries>, ApiError> {
     let table = std::sync::Arc::clone(table);

@@ -4,17 +4,15 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::render::event_loop::explained;
 use profiler_model::{EventLoopTable, LoopRules, Selection};
 
 use super::{profiles::read, tasks::task_id};
-use crate::{
-    api::{
-        dto::{EventLoop, Problem},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    render::event_loop::explained,
+use crate::api::{
+    dto::{EventLoop, Problem},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Stalls in one answer.

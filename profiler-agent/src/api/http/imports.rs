@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use futures_util::StreamExt;
+use profiler_analysis::import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, read};
 use profiler_clock::wall_ns;
 use profiler_sandbox::opener;
 
@@ -17,7 +18,6 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, read},
     memory_ceiling::Ceiling,
 };
 

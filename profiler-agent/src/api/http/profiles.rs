@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use profiler_analysis::render::{Budget, Format, Value, View, render_view, summary};
 use profiler_model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled};
 
 use super::{
@@ -24,7 +25,6 @@ use crate::{
         ui::offline_viewer,
     },
     memory_ceiling::Ceiling,
-    render::{Budget, Format, Value, View, render_view, summary},
 };
 
 pub(super) const NS_PER_MS: u64 = 1_000_000;

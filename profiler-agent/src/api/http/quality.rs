@@ -4,19 +4,17 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::render::quality;
 
 use super::{
     profiles::{SELECTION, read, selection},
     tasks::task_id,
 };
-use crate::{
-    api::{
-        dto::{Problem, ProfileQuality},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    render::quality,
+use crate::api::{
+    dto::{Problem, ProfileQuality},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Says how many frames of the result so far have names, and from where.

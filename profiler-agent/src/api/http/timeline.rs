@@ -4,6 +4,11 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::render::{
+    Value,
+    sequence::{self, Columns},
+    summary,
+};
 use profiler_model::{Profile, Unsampled};
 
 use super::{
@@ -11,21 +16,14 @@ use super::{
     tasks::task_id,
     waits::{self, known, read_view},
 };
-use crate::{
-    api::{
-        dto::{
-            Problem, ProfileIdle, ProfileValue, Sequence, SequenceLabel, SequenceThread, Timeline,
-            TimelineThread,
-        },
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
+use crate::api::{
+    dto::{
+        Problem, ProfileIdle, ProfileValue, Sequence, SequenceLabel, SequenceThread, Timeline,
+        TimelineThread,
     },
-    render::{
-        Value,
-        sequence::{self, Columns},
-        summary,
-    },
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Buckets in one answer; a day at 100 ms has more.

@@ -4,6 +4,11 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_analysis::{
+    diagnosis::DiagnosisRules,
+    idle::IdleRules,
+    render::wait_reasons::{WaitReasons, sums},
+};
 use profiler_model::{
     IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, Unsampled, WaitReason,
     diagnosis::CellChoice,
@@ -13,16 +18,11 @@ use super::{
     profiles::{SELECTION, read, selection},
     tasks::task_id,
 };
-use crate::{
-    api::{
-        dto::{Problem, Waits},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    diagnosis::DiagnosisRules,
-    idle::IdleRules,
-    render::wait_reasons::{WaitReasons, sums},
+use crate::api::{
+    dto::{Problem, Waits},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Which samples to show. The default shows all.

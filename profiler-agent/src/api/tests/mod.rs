@@ -30,6 +30,7 @@ use axum::{
     body::Body,
     http::{Request, Response, header},
 };
+use profiler_analysis::{diagnosis::DiagnosisRules, idle::IdleRules};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
@@ -45,8 +46,6 @@ use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Reached, Token, Toke
 use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
-    diagnosis::DiagnosisRules,
-    idle::IdleRules,
     network_watch::NetworkWatch,
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
@@ -270,8 +269,8 @@ impl Api {
             probes: Arc::new(FakeProbes),
             renamer: Renamer::start(symbols.clone()).unwrap(),
             symbols,
-            idle_rules: Arc::new(IdleRules::load(None).unwrap()),
-            diagnosis_rules: Arc::new(DiagnosisRules::load(None).unwrap()),
+            idle_rules: Arc::new(IdleRules::new(None).unwrap()),
+            diagnosis_rules: Arc::new(DiagnosisRules::new(None).unwrap()),
             totals: Arc::new(Totals::default()),
             network: setup.network,
             network_metrics_edges: 2,

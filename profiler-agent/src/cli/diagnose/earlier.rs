@@ -3,13 +3,11 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use profiler_analysis::comparison::{Side, SideProcess, SideRow, Which, check_samples};
 use profiler_model::{comparison::FindingName, diagnosis::Estimate};
 use serde::Deserialize;
 
-use crate::{
-    api::Measurement,
-    checkup::{Side, SideProcess, SideRow, Which, check_samples},
-};
+use crate::api::Measurement;
 
 /// Largest document that is read; one has some hundred kilobytes.
 const LIMIT: u64 = 64 << 20;

@@ -1,9 +1,8 @@
 //! `--fail-on`: which findings make the command end with exit code 3.
 
 use anyhow::{Result, bail};
+use profiler_analysis::diagnosis::DiagnosisRules;
 use profiler_model::diagnosis::{Diagnosis, Finding, Severity};
-
-use crate::diagnosis::DiagnosisRules;
 
 /// What was named.
 #[derive(Debug, Default, PartialEq, Eq)]

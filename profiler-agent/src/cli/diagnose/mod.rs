@@ -8,15 +8,17 @@ mod gather;
 
 use anyhow::Context as _;
 use fail_on::FailOn;
+use profiler_analysis::{
+    comparison::{Side, compare},
+    render::report::{ReportForm, report},
+};
 
 use super::{CliError, flags};
 use crate::{
     api,
-    checkup::{CheckupRequest, Evidences, Side, compare, specs},
+    checkup::{CheckupRequest, Evidences, specs},
     config::cli::DiagnoseArgs,
-    diagnosis::DiagnosisRules,
-    idle::IdleRules,
-    render::report::{ReportForm, report},
+    rule_files,
     terminal::{self, Text},
 };
 
@@ -31,8 +33,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     for spec in specs(&request) {
         flags::check(&spec)?;
     }
-    let idle = IdleRules::load(args.idle_rules.as_deref()).map_err(|error| config(error.into()))?;
-    let rules = DiagnosisRules::load(args.diagnosis_rules.as_deref())
+    let idle =
+        rule_files::idle(args.idle_rules.as_deref()).map_err(|error| config(error.into()))?;
+    let rules = rule_files::diagnosis(args.diagnosis_rules.as_deref())
         .map_err(|error| config(error.into()))?;
     let fail_on = FailOn::parse(&args.fail_on, &rules).map_err(config)?;
     // Before the waiting, like everything that can be wrong.

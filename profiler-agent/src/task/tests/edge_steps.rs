@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use profiler_analysis::edge_series::SeriesCut;
 use profiler_model::{
     Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
     TaskState, Transfer, Window,
 };
 
-use crate::{edge_series::SeriesCut, store::Stream};
+use crate::store::Stream;
 
 use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, open, spec};
 
@@ -74,7 +75,7 @@ async fn steps_of_minutes_are_merged_cut_by_time_and_survive_a_restart() {
         to_ms: None,
         most: 3600,
     };
-    let sum = |series: &crate::edge_series::EdgeSeries| {
+    let sum = |series: &profiler_analysis::edge_series::EdgeSeries| {
         let bytes = series.steps.iter().map(|step| step.delta.bytes());
         bytes.sum::<u64>()
     };

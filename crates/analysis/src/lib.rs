@@ -1,0 +1,20 @@
+//! From results to answers: pure functions over plain data.
+//!
+//! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling,
+//! [`diagnosis`] which part costs what, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
+
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files and start other readers; what is shipped is looked at without them"
+    )
+)]
+
+pub mod edge_series;
+pub mod import;
+pub mod idle;
+pub mod diagnosis;
+pub mod comparison;
+pub mod render;

@@ -1,0 +1,52 @@
+//! A diagnosis as a report for people: text for a terminal, or Markdown.
+//!
+//! The verdict comes first, then what to change, then where the time goes, and at the end what all of
+//! this cannot know.
+
+mod comparison;
+mod document;
+mod findings;
+mod parts;
+
+use document::Block;
+use profiler_model::{comparison::CheckupComparison, diagnosis::Diagnosis};
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    Text,
+    Markdown,
+}
+
+/// A whole report; with a comparison that comes before everything but the verdict.
+pub fn report(
+    diagnosis: &Diagnosis,
+    comparison: Option<&CheckupComparison>,
+    form: ReportForm,
+) -> String {
+    let mut blocks = parts::head(diagnosis);
+    if let Some(comparison) = comparison {
+        blocks.extend(comparison::blocks(comparison));
+    }
+    blocks.extend(findings::blocks(diagnosis));
+    blocks.extend(parts::good(diagnosis));
+    blocks.extend(parts::matrix(diagnosis));
+    blocks.extend(parts::workers(diagnosis));
+    blocks.extend(parts::event_loop(diagnosis));
+    blocks.extend(parts::network(diagnosis));
+    blocks.extend(parts::configuration(diagnosis));
+    blocks.extend(parts::limits(diagnosis));
+    written(&blocks, form)
+}
+
+fn written(blocks: &[Block], form: ReportForm) -> String {
+    match form {
+        ReportForm::Text => document::text(blocks),
+        ReportForm::Markdown => document::markdown(blocks),
+    }
+}
+
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
+#[cfg(test)]
+mod tests;
