@@ -31,6 +31,7 @@ pub(super) enum Rest {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(super) struct Line {
     pub(super) facts: Facts,
     /// Who last moved something.
