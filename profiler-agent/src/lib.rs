@@ -23,7 +23,6 @@ pub mod version;
 
 pub mod bpf;
 pub mod probes;
-pub mod requests;
 pub mod task;
 pub mod network_watch;
 pub mod checkup;

@@ -1,5 +1,7 @@
-//! What sockets did, from records of the kernel side to who talks to whom: pure functions over plain data.
+//! What sockets did, from records of the kernel side to who talks to whom and what was asked: pure functions over plain
+//! data.
 //!
-//! [`edges`] adds connections up.
+//! [`edges`] adds connections up, [`requests`] finds requests in their payload.
 
 pub mod edges;
+pub mod requests;

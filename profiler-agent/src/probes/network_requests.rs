@@ -8,7 +8,10 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
 };
-use profiler_network::edges::{Home, UnixEnd};
+use profiler_network::{
+    edges::{Home, UnixEnd},
+    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
+};
 
 use super::{
     super::{
@@ -22,10 +25,7 @@ use super::{
     },
     CollectError, Session,
 };
-use crate::{
-    bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
-    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
-};
+use crate::bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS};
 
 /// The name of this in what a result says of its sources.
 const PAYLOAD: &str = "requests";

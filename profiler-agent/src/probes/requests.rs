@@ -16,6 +16,7 @@ use std::{
 
 use profiler_common::payload::CAPTURE_STOP;
 use profiler_model::MAX_CAPTURE_BYTES;
+use profiler_network::requests::{CaptureOrder, Facts, PayloadEvent, Whole};
 use profiler_sandbox::opener;
 
 use super::{
@@ -23,10 +24,7 @@ use super::{
     requests_share::{LOOK, Share, thread_cpu},
     timeline::monotonic_ns,
 };
-use crate::{
-    bpf::{CaptureControl, LoadError, PieceReader},
-    requests::{CaptureOrder, Facts, PayloadEvent, Whole},
-};
+use crate::bpf::{CaptureControl, LoadError, PieceReader};
 
 /// Time between two readings when there is little to read, and when there is much.
 const PAUSE: Duration = Duration::from_millis(10);

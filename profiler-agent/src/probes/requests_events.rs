@@ -8,12 +8,12 @@ use profiler_common::{
         DATAGRAM_REST_NS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead,
     },
 };
-use profiler_network::edges::socket_address;
-
-use crate::{
-    bpf::PieceRecord,
+use profiler_network::{
+    edges::socket_address,
     requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
 };
+
+use crate::bpf::PieceRecord;
 
 /// `IPPROTO_UDP`.
 const UDP: u32 = 17;

@@ -1,7 +1,7 @@
 use profiler_common::{header::RecordHeader, payload::PieceEnd};
+use profiler_network::requests::shown_end;
 
 use super::*;
-use crate::requests::shown_end;
 
 fn head(lost: u32) -> PieceHead {
     PieceHead {

@@ -8,9 +8,9 @@ use profiler_model::{
     MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, RequestOptions, Target,
     TaskKind, TaskSpec, WaitRules,
 };
+use profiler_network::requests::Rules;
 
 use super::TaskError;
-use crate::requests::Rules;
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;
@@ -368,8 +368,8 @@ fn network_namespace_holds(path: &str, kind: TaskKind, names: Names) -> Result<(
 
 /// Checks the name of a group: it stands in addresses, file names and commands as it is.
 pub(super) fn group_holds(group: &str) -> Result<(), TaskError> {
-    let names: Names = |name| name;
     const FIELD: &str = "group";
+    let names: Names = |name| name;
     if !(1..=MAX_GROUP_BYTES).contains(&group.len()) {
         let got = group.len();
         return refused(

@@ -2,12 +2,12 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use profiler_model as model;
+use profiler_network::requests::{shown_end, status_name};
 use profiler_protocols::{Body, Exchange, Outcome, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::requests::{RequestEdge, RequestEnd};
-use crate::requests::{shown_end, status_name};
 
 /// One request.
 #[derive(Debug, Serialize, ToSchema)]

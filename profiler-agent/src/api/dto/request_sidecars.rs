@@ -1,6 +1,7 @@
 //! What processes add to the requests that pass through them.
 
 use profiler_model as model;
+use profiler_network::requests::shown_end;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -8,7 +9,6 @@ use super::{
     edges::{EdgeEnd, end},
     request_values::RequestValues,
 };
-use crate::requests::shown_end;
 
 /// A process that requests go into and out of, as an Envoy.
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model as model;
+use profiler_network::requests::is_unix_end;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,7 +17,6 @@ use super::{
     request_values::RequestValues,
     tasks::{TaskState, state_of},
 };
-use crate::requests::is_unix_end;
 
 /// Requests between processes, from the task's start until now, with the state of the task. Text comes
 /// from payload and is untrusted. Times are nanoseconds.

@@ -2,6 +2,7 @@
 //! connection decides.
 
 mod access;
+mod canary;
 mod checkups;
 mod diagnosis;
 mod edge_series;

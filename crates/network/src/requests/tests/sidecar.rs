@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use profiler_model::{MatchClass, RequestTable};
-use profiler_network::edges::Home;
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
-use crate::requests::Tracker;
+use crate::{edges::Home, requests::Tracker};
 
 const MS: u64 = 1_000_000;
 const PROXY: u32 = 300;

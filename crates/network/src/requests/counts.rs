@@ -369,7 +369,7 @@ fn add_status(statuses: &mut BTreeMap<String, u64>, status: &str, times: u64) {
 }
 
 /// A status as the API has it: `404`, `grpc 14`, `NXDOMAIN`, `ok`.
-pub(crate) fn status_name(status: &Status) -> String {
+pub fn status_name(status: &Status) -> String {
     match status {
         Status::Http(code) => code.to_string(),
         Status::Grpc(number) => format!("grpc {number}"),

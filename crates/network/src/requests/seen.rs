@@ -1,6 +1,6 @@
 //! A request as one socket saw it.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use profiler_model::SeenBy;
 use profiler_protocols::{Exchange, Outcome};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use profiler_network::edges::{Home, Traffic};
+use crate::edges::{Home, Traffic};
 use profiler_protocols::Protocol;
 
 use super::{

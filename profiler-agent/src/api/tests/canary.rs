@@ -2,12 +2,14 @@
 
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{RequestOptions, RequestTable, TaskState};
+use profiler_network::requests::{
+    Keep, TrackerOptions,
+    played::{Play, facts},
+};
 use serde_json::json;
 
-use super::{Play, facts};
 use crate::{
     api::TaskRequests,
-    requests::{Keep, TrackerOptions},
     store::{
         Stream,
         codec::{Density, decode, encode},

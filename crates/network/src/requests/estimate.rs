@@ -5,7 +5,7 @@
 //! requests and the captured part both change over time, so each span of time has its own ratio. A span without captured
 //! bytes is added to the one before. The error is not known: spans are not captured at random.
 
-use profiler_network::edges::Traffic;
+use crate::edges::Traffic;
 
 /// The most spans. When they are full, they are merged in pairs.
 const SPANS: usize = 64;

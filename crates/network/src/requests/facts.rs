@@ -1,6 +1,6 @@
 //! What the kernel side tells of a connection, and what it is told in return.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use core::net::{Ipv6Addr, SocketAddr};
 
 /// In front of the cookies that stand for ends of Unix sockets: addresses that lead nowhere (RFC 6666).
 const UNIX_PREFIX: u128 = 0x0100 << 112;

@@ -1,12 +1,14 @@
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
-use profiler_network::edges::Traffic;
 use profiler_protocols::{Exchange, Messages, Outcome, Status};
 
 use super::*;
-use crate::requests::{
-    counts::{MAX_STATUSES, OTHER},
-    seen::Moved,
+use crate::{
+    edges::Traffic,
+    requests::{
+        counts::{MAX_STATUSES, OTHER},
+        seen::Moved,
+    },
 };
 use profiler_model::{Address, Endpoint, SeenBy, Tally};
 

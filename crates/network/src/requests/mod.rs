@@ -17,12 +17,14 @@ mod operations;
 mod samples;
 mod sidecar;
 
-pub(crate) use counts::status_name;
+pub use counts::status_name;
 pub use event::{PayloadEvent, PayloadPiece, Plaintext, Whole};
 pub use facts::{CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end};
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;
 pub use tracker::{Tracker, TrackerOptions};
 
+#[cfg(any(test, feature = "played"))]
+pub mod played;
 #[cfg(test)]
 mod tests;

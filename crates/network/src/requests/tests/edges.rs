@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use profiler_model::EdgeKey;
+use profiler_model::Endpoint;
 
 use super::{Play, edge, facts, home, operation};
 
@@ -44,7 +45,7 @@ fn what_turns_out_to_be_several_edges_stays() {
         play.ask(number, "GET k", "$1\r\nv\r\n");
     }
     let other = EdgeKey {
-        server: super::Endpoint {
+        server: Endpoint {
             pid: Some(201),
             ..edge().server
         },

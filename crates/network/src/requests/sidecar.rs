@@ -181,7 +181,7 @@ impl Process {
             start_ticks: None,
             comm: String::new(),
             container: None,
-            address: Address::Ip(std::net::Ipv4Addr::UNSPECIFIED.into()),
+            address: Address::Ip(core::net::Ipv4Addr::UNSPECIFIED.into()),
         };
         Sidecar {
             process: self.endpoint.clone().unwrap_or_else(unknown),

@@ -1,41 +1,31 @@
-//! The tracker over real payload: events as the kernel side hands them over, and the table that comes of
-//! them.
+//! A kernel side for tests of what is made of requests.
 
-mod bounds;
-mod both_ends;
-mod canary;
-mod directions;
-mod edges;
-mod sidecar;
+use core::net::{Ipv4Addr, SocketAddr};
+use std::collections::HashMap;
 
-use std::{
-    collections::HashMap,
-    net::{Ipv4Addr, SocketAddr},
-};
-
-use profiler_model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
-use profiler_network::edges::Home;
+use profiler_model::{Address, EdgeKey, Endpoint, RequestTable};
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
+use crate::edges::Home;
 
-pub(super) const CLIENT_PID: u32 = 100;
-pub(super) const SERVER_PID: u32 = 200;
+pub const CLIENT_PID: u32 = 100;
+pub const SERVER_PID: u32 = 200;
 /// Of the two ends of a connection: the client's has the number of the connection.
-pub(super) const SERVER_COOKIE: u64 = 1_000_000;
+pub const SERVER_COOKIE: u64 = 1_000_000;
 const MS: u64 = 1_000_000;
 
-pub(super) fn server() -> SocketAddr {
+pub fn server() -> SocketAddr {
     (Ipv4Addr::new(10, 0, 0, 2), 6379).into()
 }
 
 /// The client's end of the connection with this number.
-pub(super) fn client(number: u64) -> SocketAddr {
-    let port = 40_000 + u16::try_from(number % 20_000).unwrap();
+pub fn client(number: u64) -> SocketAddr {
+    let port = 40_000 + u16::try_from(number % 20_000).unwrap_or_default();
     (Ipv4Addr::new(10, 0, 0, 1), port).into()
 }
 
 /// One end of a connection that is seen from its beginning.
-pub(super) fn facts(number: u64, is_client: bool) -> Facts {
+pub fn facts(number: u64, is_client: bool) -> Facts {
     let (local, remote) = if is_client {
         (client(number), server())
     } else {
@@ -51,7 +41,7 @@ pub(super) fn facts(number: u64, is_client: bool) -> Facts {
 }
 
 /// The edge of all connections here.
-pub(super) fn edge() -> EdgeKey {
+pub fn edge() -> EdgeKey {
     let end = |pid, comm: &str, address: SocketAddr| Endpoint {
         pid: Some(pid),
         start_ticks: Some(7),
@@ -68,24 +58,26 @@ pub(super) fn edge() -> EdgeKey {
 }
 
 /// Plays the kernel side.
-pub(super) struct Play {
-    pub(super) tracker: Tracker,
+#[derive(Debug)]
+pub struct Play {
+    pub tracker: Tracker,
     /// Bytes so far by socket and whether they were sent.
-    offsets: HashMap<(u64, bool), u64>,
-    pub(super) now_ns: u64,
-    pub(super) plaintext: Plaintext,
+    pub(super) offsets: HashMap<(u64, bool), u64>,
+    pub now_ns: u64,
+    pub plaintext: Plaintext,
     /// Nanoseconds that each write has waited for room.
-    pub(super) waited_ns: u64,
+    pub waited_ns: u64,
     /// Of so many connections one is captured.
-    pub(super) one_of: u32,
+    pub one_of: u32,
 }
 
 impl Play {
-    pub(super) fn new() -> Self {
+    #[expect(clippy::new_without_default, reason = "a play has no usual beginning")]
+    pub fn new() -> Self {
         Self::with(TrackerOptions::default())
     }
 
-    pub(super) fn with(options: TrackerOptions) -> Self {
+    pub fn with(options: TrackerOptions) -> Self {
         Self {
             tracker: Tracker::new(options),
             offsets: HashMap::new(),
@@ -97,18 +89,12 @@ impl Play {
     }
 
     /// Moves bytes over a socket.
-    pub(super) fn moved(&mut self, cookie: u64, is_send: bool, bytes: &[u8]) {
+    pub fn moved(&mut self, cookie: u64, is_send: bool, bytes: &[u8]) {
         self.moved_in_part(cookie, is_send, bytes, bytes.len());
     }
 
     /// The same in a call of which only the first bytes were captured.
-    pub(super) fn moved_in_part(
-        &mut self,
-        cookie: u64,
-        is_send: bool,
-        bytes: &[u8],
-        captured: usize,
-    ) {
+    pub fn moved_in_part(&mut self, cookie: u64, is_send: bool, bytes: &[u8], captured: usize) {
         let is_server = cookie >= SERVER_COOKIE;
         let pid = if is_server { SERVER_PID } else { CLIENT_PID };
         let length = bytes.len() as u64;
@@ -125,19 +111,19 @@ impl Play {
             plaintext: self.plaintext,
             offset: *offset,
             length,
-            bytes: bytes[..captured].to_vec(),
+            bytes: bytes.get(..captured).unwrap_or(bytes).to_vec(),
         };
         *offset += length;
         self.tracker.take(PayloadEvent::Piece(piece));
     }
 
     /// Bytes go over a socket that nobody sees.
-    pub(super) fn miss(&mut self, cookie: u64, is_send: bool, bytes: u64) {
+    pub fn miss(&mut self, cookie: u64, is_send: bool, bytes: u64) {
         *self.offsets.entry((cookie, is_send)).or_default() += bytes;
     }
 
     /// A command and its answer on the client's socket, 3 ms apart.
-    pub(super) fn ask(&mut self, number: u64, command: &str, answer: &str) {
+    pub fn ask(&mut self, number: u64, command: &str, answer: &str) {
         self.now_ns += MS;
         self.moved(number, true, &resp(command));
         self.now_ns += 3 * MS;
@@ -145,7 +131,7 @@ impl Play {
     }
 
     /// The same on both sockets: the server sees it 1 ms after, and answers within 1 ms.
-    pub(super) fn ask_seen_by_both(&mut self, number: u64, command: &str, answer: &str) {
+    pub fn ask_seen_by_both(&mut self, number: u64, command: &str, answer: &str) {
         let server = SERVER_COOKIE + number;
         self.now_ns += MS;
         self.moved(number, true, &resp(command));
@@ -157,7 +143,7 @@ impl Play {
         self.moved(number, false, answer.as_bytes());
     }
 
-    pub(super) fn close(&mut self, cookie: u64) {
+    pub fn close(&mut self, cookie: u64) {
         let at_ns = self.now_ns;
         let went = |is_send| self.offsets.get(&(cookie, is_send)).copied().or(Some(0));
         let whole = Whole {
@@ -173,7 +159,7 @@ impl Play {
     }
 
     /// Says to which edge the sockets belong, and reports.
-    pub(super) fn report(&mut self, sockets: &[u64]) -> RequestTable {
+    pub fn report(&mut self, sockets: &[u64]) -> RequestTable {
         let edges = sockets
             .iter()
             .map(|cookie| (*cookie, home(edge())))
@@ -185,7 +171,7 @@ impl Play {
 }
 
 /// Where a connection belongs of whose bytes nothing is known.
-pub(super) fn home(edge: EdgeKey) -> Home {
+pub fn home(edge: EdgeKey) -> Home {
     Home {
         edge,
         traffic: None,
@@ -194,28 +180,11 @@ pub(super) fn home(edge: EdgeKey) -> Home {
 }
 
 /// A command as clients send it.
-pub(super) fn resp(command: &str) -> Vec<u8> {
+pub fn resp(command: &str) -> Vec<u8> {
     let words: Vec<&str> = command.split(' ').collect();
     let count = words.len();
     let words = words
         .iter()
         .map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{count}\r\n{}", words.collect::<String>()).into_bytes()
-}
-
-/// The only operation with this method.
-#[track_caller]
-pub(super) fn operation<'a>(table: &'a RequestTable, method: &str) -> &'a Operation {
-    let mut found = table
-        .operations
-        .iter()
-        .filter(|operation| operation.method.as_deref() == Some(method));
-    let first = found
-        .next()
-        .unwrap_or_else(|| panic!("no {method}: {table:#?}"));
-    assert!(
-        found.next().is_none(),
-        "{method} is there twice: {table:#?}"
-    );
-    first
 }

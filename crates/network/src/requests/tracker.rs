@@ -8,12 +8,10 @@
 mod report;
 mod settle;
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    net::SocketAddr,
-};
+use core::net::SocketAddr;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use profiler_network::edges::Home;
+use crate::edges::Home;
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{

@@ -1,9 +1,9 @@
 //! One end of a connection: what is known of it, and what goes over it.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
+use crate::edges::UNTOLD;
 use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
-use profiler_network::edges::UNTOLD;
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{

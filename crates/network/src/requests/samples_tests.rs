@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 use profiler_model::{Address, Endpoint, SampleRule, SeenBy};
 use profiler_protocols::{Protocol, Status};
