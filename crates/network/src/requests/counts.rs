@@ -13,11 +13,11 @@ use profiler_model::{Outcomes, SeenBy, Tally, Timings};
 
 /// Different statuses of one operation that are told apart.
 pub(super) const MAX_STATUSES: usize = 24;
-/// Connections of one operation that are told apart while they are sampled. When there are more, the half that was used
-/// last goes on.
-const MAX_SAMPLED_CONNECTIONS: usize = 4096;
+/// Client ports of one operation that are told apart while connections are sampled; with more the interval is not
+/// known.
+const MAX_SAMPLED_PORTS: usize = 8192;
 /// With fewer it would promise too much.
-const LEAST_SAMPLED_CONNECTIONS: u64 = 10;
+const LEAST_SAMPLED_PORTS: usize = 10;
 pub(super) const OTHER: &str = "other";
 
 #[derive(Clone, Debug, Default)]
@@ -39,124 +39,81 @@ struct Sampled {
     /// With those from before.
     tally: Tally,
     server_only: u64,
-    /// By their connection and of how many connections one was captured then.
-    parts: BTreeMap<(u64, u32), Part>,
-    /// Of connections that are not told apart any more.
-    folded: Folded,
-    /// Additions so far.
-    added: u64,
+    /// By what decided that their connection was captured, and of how many connections one was captured then.
+    parts: BTreeMap<(Draw, u32), u64>,
+    /// There was no room for some of them.
+    is_cut: bool,
 }
 
-/// Requests of a connection while one in so many was captured.
-#[derive(Clone, Copy, Debug, Default)]
-struct Part {
-    requests: u64,
-    /// Its last addition.
-    last: u64,
+/// What decides whether a connection is captured. All connections with the same client port are captured or none is, so
+/// each port is one draw, however often it is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Draw {
+    Port(u16),
+    /// Unix sockets have no ports.
+    Cookie(u64),
 }
 
-/// What is left of connections that are over, or have not been used for long.
-#[derive(Clone, Debug, Default)]
-struct Folded {
-    variance: u64,
-    /// Connections by of how many one was captured.
-    connections: BTreeMap<u32, u64>,
-}
-
-impl Folded {
-    fn add(&mut self, one_of: u32, connections: u64) {
-        *self.connections.entry(one_of).or_default() += connections;
+impl Draw {
+    fn of(seen: &Seen) -> Self {
+        match seen.client.port() {
+            0 => Self::Cookie(seen.cookie),
+            port => Self::Port(port),
+        }
     }
 }
 
 impl Sampled {
-    fn add(&mut self, cookie: u64, one_of: u32, requests: u64) {
-        let key = (cookie, one_of);
-        if self.parts.len() >= MAX_SAMPLED_CONNECTIONS && !self.parts.contains_key(&key) {
-            self.fold();
-        }
-        self.added += 1;
-        let part = self.parts.entry(key).or_default();
-        part.requests += requests;
-        part.last = self.added;
-    }
-
-    /// Keeps the connections that were used last. One that goes on after that is taken for another.
-    fn fold(&mut self) {
-        let mut uses: Vec<u64> = self.parts.values().map(|part| part.last).collect();
-        let middle = uses.len() / 2;
-        let (_, median, _) = uses.select_nth_unstable(middle);
-        let parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
-        for parts in parts.chunk_by(|one, next| one.0.0 == next.0.0) {
-            if parts.iter().any(|(_, part)| part.last > *median) {
-                self.parts.extend(parts.iter().copied());
-                continue;
-            }
-            let of = |((_, one_of), part): &((u64, u32), Part)| (*one_of, part.requests);
-            let variance = variance_of(parts.iter().map(of));
-            self.folded.variance = self.folded.variance.saturating_add(variance);
-            for ((_, one_of), _) in parts {
-                self.folded.add(*one_of, 1);
-            }
+    fn add(&mut self, draw: Draw, one_of: u32, requests: u64) {
+        let key = (draw, one_of);
+        if self.parts.len() < MAX_SAMPLED_PORTS || self.parts.contains_key(&key) {
+            *self.parts.entry(key).or_default() += requests;
+        } else {
+            self.is_cut = true;
         }
     }
 
     fn merge(&mut self, other: &Self) {
+        self.is_cut |= other.is_cut;
         merge_tally(&mut self.tally, &other.tally);
         self.server_only += other.server_only;
-        for ((cookie, one_of), part) in &other.parts {
-            self.add(*cookie, *one_of, part.requests);
-        }
-        let Folded {
-            variance,
-            connections,
-        } = &other.folded;
-        self.folded.variance = self.folded.variance.saturating_add(*variance);
-        for (one_of, connections) in connections {
-            self.folded.add(*one_of, *connections);
+        for ((draw, one_of), requests) in &other.parts {
+            self.add(*draw, *one_of, *requests);
         }
     }
 
-    /// Of the sum that connections stand for, see [`variance_of`]. `None`: not known, as few or none were captured when
-    /// `fewest`, one in so many, were.
+    /// Of the sum that draws stand for. `None`: not known, as few or none were captured when `fewest`, one in so many,
+    /// were.
+    ///
+    /// Each draw has the same chance 1/n: of `y` requests that a captured one had, `n * (n - 1) * y^2` comes to the variance
+    /// of the sum of all `n * y` (Horvitz and Thompson 1952, for independent draws). Where n changes meanwhile, those that
+    /// are captured at the larger one are among those of the smaller: `y` requests at n and `z` at m > n bring
+    /// `2 * m * (n - 1) * y * z` as well.
     fn variance(&self, fewest: u32) -> Option<u64> {
-        let open = self.parts.keys().filter(|(_, one_of)| *one_of == fewest);
-        let folded = self.folded.connections.get(&fewest).copied();
-        let at_fewest = open.count() as u64 + folded.unwrap_or(0);
-        if fewest > 1 && at_fewest < LEAST_SAMPLED_CONNECTIONS {
+        let at_fewest = self.parts.keys().filter(|(_, one_of)| *one_of == fewest);
+        if self.is_cut || (fewest > 1 && at_fewest.count() < LEAST_SAMPLED_PORTS) {
             return None;
         }
-        // In their order, so that those of one connection stand together, the smaller n first.
-        let parts: Vec<_> = self.parts.iter().collect();
-        let connections = parts.chunk_by(|one, next| one.0.0 == next.0.0);
-        let variances = connections.map(|parts| {
-            let of = |((_, one_of), part): &(&(u64, u32), &Part)| (*one_of, part.requests);
-            variance_of(parts.iter().map(of))
-        });
-        Some(variances.fold(self.folded.variance, u64::saturating_add))
+        // In their order, so that those of one draw stand together, the smaller n first.
+        let parts: Vec<(Draw, u64, u64)> = self
+            .parts
+            .iter()
+            .map(|((draw, one_of), requests)| (*draw, u64::from(*one_of), *requests))
+            .collect();
+        let mut variance: u64 = 0;
+        for parts in parts.chunk_by(|one, next| one.0 == next.0) {
+            // Sum of `(n - 1) * y` before the part.
+            let mut before: u64 = 0;
+            for (_draw, of, requests) in parts {
+                let own = of.saturating_sub(1).saturating_mul(*requests);
+                let with = own.saturating_add(before.saturating_mul(2));
+                let part = of.saturating_mul(*requests).saturating_mul(with);
+                variance = variance.saturating_add(part);
+                before = before.saturating_add(own);
+            }
+        }
+        Some(variance)
     }
-}
-
-/// What one connection adds to the variance: each with how many connections stood for it and its requests then, the
-/// smaller number of connections first.
-///
-/// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured one had,
-/// `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952, for independent draws).
-/// Where n changes meanwhile, those that are captured at the larger one are among those of the smaller: `y` requests at n
-/// and `z` at m > n bring `2 * m * (n - 1) * y * z` as well.
-fn variance_of(parts: impl Iterator<Item = (u32, u64)>) -> u64 {
-    let mut variance: u64 = 0;
-    // Sum of `(n - 1) * y` before the part.
-    let mut before: u64 = 0;
-    for (one_of, requests) in parts {
-        let of = u64::from(one_of);
-        let own = of.saturating_sub(1).saturating_mul(requests);
-        let with = own.saturating_add(before.saturating_mul(2));
-        let part = of.saturating_mul(requests).saturating_mul(with);
-        variance = variance.saturating_add(part);
-        before = before.saturating_add(own);
-    }
-    variance
 }
 
 impl Counts {
@@ -186,7 +143,7 @@ impl Counts {
                 sampled.server_only += is_server * of;
                 add_to_tally(&mut sampled.tally, seen, of);
                 if seen.one_of > 1 {
-                    sampled.add(seen.cookie, seen.one_of, 1);
+                    sampled.add(Draw::of(seen), seen.one_of, 1);
                 }
             }
         }

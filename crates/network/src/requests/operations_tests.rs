@@ -276,6 +276,7 @@ fn sampled_in_turn(connections: &[Vec<(u32, u64)>]) -> Tally {
         for (one_of, requests) in parts {
             let one = Seen {
                 cookie,
+                client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
                 one_of: *one_of,
                 ..seen(SeenBy::Client, get("/"))
             };
@@ -357,13 +358,14 @@ fn enough_connections_tell_more_than_bytes() {
         for cookie in first..first + connections {
             let one = Seen {
                 cookie,
+                client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
                 one_of,
                 ..seen(SeenBy::Client, get("/"))
             };
             operations.add(&edge(2), &one, Counted::Here);
         }
     };
-    take(0, 2000, 1);
+    take(1, 2000, 1);
     take(10_000, 900, 64);
     let home = Home {
         edge: edge(2),
@@ -445,28 +447,30 @@ fn broken_requests_do_not_have_the_times_of_the_server() {
     assert_eq!(end_of(&operations), SeenBy::Server);
 }
 
-/// More connections than are told apart, each with one request.
+/// Connections with one request each, whose ports come again: these are captured together.
 #[test]
-fn the_interval_of_very_many_short_connections_is_known() {
-    let tally = sampled(&[1; 20_000]);
-    assert_eq!((tally.count, tally.seen), (80_000, 20_000));
-    // 4 * 3 each
-    assert_eq!(tally.variance, Some(240_000));
-    // One that goes on among them stays one.
-    let mut operations = Operations::default();
-    for cookie in 1..20_000 {
-        for cookie in [cookie, u64::MAX] {
-            let one = Seen {
-                cookie,
-                one_of: 4,
-                ..seen(SeenBy::Client, get("/"))
-            };
-            operations.add(&edge(2), &one, Counted::Here);
+fn a_port_that_is_used_again_is_one_draw() {
+    let tally_of = |ports: u16| {
+        let mut operations = Operations::default();
+        for round in 0..5 {
+            for port in 1..=ports {
+                let one = Seen {
+                    cookie: round * 100_000 + u64::from(port),
+                    client: ([10, 0, 0, 1], port).into(),
+                    one_of: 4,
+                    ..seen(SeenBy::Client, get("/"))
+                };
+                operations.add(&edge(2), &one, Counted::Here);
+            }
         }
-    }
-    let (_, rows, _) = rows(&operations, 4);
-    let expected = 4 * 3 * (19_999 + 19_999 * 19_999);
-    assert_eq!(rows[0].tally.variance, Some(expected));
+        rows(&operations, 4).1[0].tally.clone()
+    };
+    let tally = tally_of(4000);
+    assert_eq!((tally.count, tally.seen), (80_000, 20_000));
+    // 4 * 3 * 5^2 each
+    assert_eq!(tally.variance, Some(4000 * 300));
+    // More than are told apart.
+    assert_eq!(tally_of(9000).interval(), (45_000, None));
 }
 
 #[test]
