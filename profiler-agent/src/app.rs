@@ -11,6 +11,7 @@ use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 use profiler_analysis::{diagnosis::DiagnosisRulesError, idle::IdleRulesError};
 use profiler_host::{container_names, name_sources::NameSources, process::ProcessTable};
 use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
+use profiler_recording::{AbsentProbes, Collector, ProbeStatusSource};
 use profiler_symbolize::{
     Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod,
 };
@@ -28,8 +29,8 @@ use crate::{
     memory_ceiling::{Ceiling, keep_below},
     network_watch::NetworkWatch,
     probes::{
-        AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
-        OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
+        KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
+        ProcessEvents,
     },
     recent_log::RecentLog,
     rule_files,

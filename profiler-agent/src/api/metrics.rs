@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use profiler_model::LossKind;
+use profiler_recording::ProbeState;
 use profiler_sandbox::opener::left_behind;
 use prometheus_client::{
     encoding::text::encode,
@@ -21,10 +22,7 @@ use super::{
     error::ApiError,
     state::{ApiState, blocking},
 };
-use crate::{
-    memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage},
-    probes::ProbeState,
-};
+use crate::memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -9,6 +9,7 @@ use std::{
 use profiler_analysis::{diagnosis::DiagnosisRules, idle::IdleRules};
 use profiler_host::process::ProcessTable;
 use profiler_model::{self as model, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState};
+use profiler_recording::{ProbeStatus, ProbeStatusSource};
 use profiler_symbolize::{Renamer, SymbolPacks};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,6 @@ use crate::{
     config::{ArgumentPolicy, CapturePolicy},
     memory_ceiling::{Ceiling, Stage},
     network_watch::NetworkWatch,
-    probes::{ProbeStatus, ProbeStatusSource},
     task::Engine,
     telemetry::{SelfMeter, Totals},
 };

@@ -1,12 +1,12 @@
 use std::{path::Path, time::Instant};
 
 use profiler_model::{Clock, ProfileBuilder, Target, WaitCounts};
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
     checkup::{CheckupState, KINDS},
-    probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     task::EngineConfig,
 };
 

@@ -8,6 +8,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
 };
+use profiler_recording::Chunk;
 use serde::Serialize;
 
 use super::{
@@ -19,7 +20,7 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
-    probes::{Chunk, NetworkConfig},
+    probes::NetworkConfig,
     terminal::{self, Text},
 };
 

@@ -20,6 +20,7 @@ use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
     StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
 };
+use profiler_recording::{CollectRequest, Collection, Collector};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -28,10 +29,7 @@ use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordValue},
-    probes::{
-        CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses,
-        TARGET_ENDED,
-    },
+    probes::{OnCpuCollector, OnCpuConfig, ProbeStatuses, TARGET_ENDED},
     rule_files,
     terminal::{self, Text},
 };

@@ -8,6 +8,7 @@ use profiler_model::{
     DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec, TaskState,
     WaitRules,
 };
+use profiler_recording::Chunk;
 
 use super::{
     CliError, flags, requests_table,
@@ -17,7 +18,7 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
-    probes::{Chunk, NetworkConfig},
+    probes::NetworkConfig,
     terminal::{self, Redrawn, Text},
 };
 

@@ -5,13 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use profiler_host::process::ProcessTable;
 use profiler_model::TaskSpec;
+use profiler_recording::{Chunk, CollectRequest, Collector as _};
 
 use super::{Signals, say};
 use crate::{
-    probes::{
-        Chunk, CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
-        TARGET_ENDED,
-    },
+    probes::{NetworkCollector, NetworkConfig, ProbeStatuses, TARGET_ENDED},
     terminal,
 };
 

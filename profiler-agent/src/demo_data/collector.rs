@@ -4,12 +4,11 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use profiler_clock::wall_ns;
 use profiler_model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts};
-use tokio::sync::mpsc;
-
-use crate::probes::{
+use profiler_recording::{
     Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
     ProbeStatusSource, ProgramStats, StopHandle,
 };
+use tokio::sync::mpsc;
 
 /// Why nothing is recorded here.
 pub const REASON: &str = "this agent shows demo data and records nothing";

@@ -13,10 +13,9 @@ use std::{sync::Arc, time::Instant};
 
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut};
 use profiler_model::EdgeTable;
+use profiler_recording::{Collector, ProbeState, ProbeStatus};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-use crate::probes::{Collector, ProbeState, ProbeStatus};
 
 use history::History;
 

@@ -6,14 +6,12 @@ use std::{
 };
 
 use profiler_model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
+use profiler_recording::{CollectRequest, Collection, Collector};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{WatchState, Watched, history::History, ledger::Ledger};
-use crate::{
-    memory_ceiling::Ceiling,
-    probes::{CollectRequest, Collection, Collector},
-};
+use crate::memory_ceiling::Ceiling;
 
 /// Time before a collection that failed is started again; twice as long after each failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

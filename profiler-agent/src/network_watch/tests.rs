@@ -8,10 +8,10 @@ use std::{
 use profiler_model::{
     Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts,
 };
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::probes::{Chunk, CollectError, CollectRequest, Collection, StopHandle};
 
 /// Refuses the first start; the second gives one table and ends; the third stays.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::{
 };
 
 use profiler_model::{LossKind, Losses};
+use profiler_recording::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 
-use super::status::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 use crate::bpf::TLS_PROGRAMS;
 
 /// See the module. Cheap to clone.

@@ -1,10 +1,9 @@
 //! One collector for every kind of task.
 
 use profiler_model::TaskKind;
+use profiler_recording::{CollectError, CollectRequest, Collection, Collector};
 
-use super::{
-    CollectError, CollectRequest, Collection, Collector, NetworkCollector, OnCpuCollector,
-};
+use super::{NetworkCollector, OnCpuCollector};
 
 /// Hands each request to the collector of its kind.
 #[derive(Debug)]

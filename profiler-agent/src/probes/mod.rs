@@ -1,6 +1,5 @@
 //! User-space halves of the probes: attach, decode records, hand out chunks of results.
 
-mod collector;
 mod board;
 mod comparison;
 mod coverage;
@@ -22,7 +21,6 @@ mod rows;
 mod session;
 mod source;
 mod stacks;
-mod status;
 mod targets;
 mod throttling;
 mod timeline;
@@ -37,10 +35,8 @@ mod unix_sockets;
 mod wait_watch;
 
 pub use board::ProbeStatuses;
-pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
 pub use kinds::KindCollector;
 pub use network::{NetworkCollector, NetworkConfig, TARGET_ENDED};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
-pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 pub use unix_sockets::is_never_of_unix_sockets;

@@ -29,12 +29,12 @@ use profiler_model::{
 use profiler_network::edges::{
     Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of,
 };
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
 use profiler_sandbox::opener::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
 
 use super::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
     ended::Ended,
     network_sources::MetricSources,

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use profiler_common::network_calls::{
     CALLS_LEFT_OUT, CALLS_UNBOUND, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT,
 };
+use profiler_recording::{ProbeState, ProbeStatus};
 
-use super::{
-    super::status::{ProbeState, ProbeStatus},
-    MetricSources, NetworkCollector, Session,
-};
+use super::{MetricSources, NetworkCollector, Session};
 use crate::bpf::{LoadError, NETWORK_PROGRAMS, NetworkLinks};
 
 impl NetworkCollector {

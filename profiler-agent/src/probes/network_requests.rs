@@ -12,18 +12,18 @@ use profiler_network::{
     edges::{Home, UnixEnd},
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
+use profiler_recording::{CollectError, ProbeState, ProbeStatus};
 
 use super::{
     super::{
         board::ProbeStatuses,
         network_sources::MetricSources,
         requests::{Counts, Listener, Payload, PayloadEnded},
-        status::{ProbeState, ProbeStatus},
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
         tls_turns::MOST_PROBED,
     },
-    CollectError, Session,
+    Session,
 };
 use crate::bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS};
 

@@ -17,12 +17,9 @@ use profiler_host::{
 };
 use profiler_model::{ProcessKey, sockets::DiagSocket};
 use profiler_network::edges::{Directory, Identity, Owner};
+use profiler_recording::{ProbeState, ProbeStatus};
 
-use super::{
-    board::ProbeStatuses,
-    status::{ProbeState, ProbeStatus},
-    targets::ResolvedTarget,
-};
+use super::{board::ProbeStatuses, targets::ResolvedTarget};
 
 /// Names of sources that are no programs, for `--deny-probe`.
 const CONNTRACK: &str = "conntrack";

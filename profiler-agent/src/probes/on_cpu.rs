@@ -14,16 +14,17 @@ use profiler_common::{
 };
 use profiler_host::process::ProcessTable;
 use profiler_model::{TaskKind, TaskSpec, UnwindMethod, WaitMode};
+use profiler_recording::{
+    CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus, StopHandle,
+};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
-    CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
     event_loop::EventLoopWatch,
     session::{Session, SessionParts},
     source::Source,
-    status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
     unwinder::{Notice, Unwinder},

@@ -16,12 +16,9 @@ use profiler_common::{
 };
 use profiler_host::process::ProcessTable;
 use profiler_model::{LossKind, ProcessEvent, ProcessEventKind};
+use profiler_recording::{ProbeState, ProbeStatus};
 
-use super::{
-    board::ProbeStatuses,
-    status::{ProbeState, ProbeStatus},
-    timeline::Origin,
-};
+use super::{board::ProbeStatuses, timeline::Origin};
 use crate::bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader};
 
 /// How long the reader sleeps without an event; bounds the time to notice the end.

@@ -8,11 +8,11 @@ use std::{
 use profiler_common::counter::{self, COUNTERS};
 use profiler_host::process::ProcessTable;
 use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
+use profiler_recording::{Chunk, ProgramStats};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
-    Chunk,
     board::ProbeStatuses,
     comparison::Comparison,
     coverage::CpuAccounts,
@@ -22,7 +22,6 @@ use super::{
     on_cpu::LOOP_WAIT,
     rows::Rows,
     source::{Source, not_sampled, still_running, unfinished},
-    status::ProgramStats,
     targets::ResolvedTarget,
     throttling::Throttling,
     timeline::{GRACE, Origin, epoch, monotonic_ns},

@@ -17,9 +17,9 @@ use profiler_host::{
 };
 use profiler_image::proc_dir::read_stat;
 use profiler_model::{PodSelector, Target};
+use profiler_recording::CollectError;
 
 use super::{
-    CollectError,
     network::TARGET_ENDED,
     timeline::{Origin, monotonic_ns},
 };

@@ -13,11 +13,11 @@ use profiler_model::{
     Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
     StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
 };
+use profiler_recording::Collector;
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     memory_ceiling::{Ceiling, Stage},
-    probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };
 

@@ -8,6 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use profiler_model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState};
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -15,7 +16,6 @@ use tokio::{
 
 use crate::{
     memory_ceiling::Ceiling,
-    probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
         Append, SegmentKey, StoreError, Stream,
         codec::{CodecError, Density, encode_profile},

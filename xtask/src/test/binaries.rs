@@ -24,7 +24,7 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 15] = [
+pub(super) const UNIT_PACKAGES: [&str; 16] = [
     "profiler-common",
     "profiler-analysis",
     "profiler-clock",
@@ -33,6 +33,7 @@ pub(super) const UNIT_PACKAGES: [&str; 15] = [
     "profiler-model",
     "profiler-network",
     "profiler-protocols",
+    "profiler-recording",
     "profiler-sandbox",
     "profiler-symbolize",
     "profiler-test-programs",

@@ -4,10 +4,7 @@ use profiler_model::{self as model, Losses};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    memory_ceiling::{Ceiling, GivenUp, Limit, LimitSource, Stage},
-    probes,
-};
+use crate::memory_ceiling::{Ceiling, GivenUp, Limit, LimitSource, Stage};
 
 /// An error answer (RFC 9457).
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -117,19 +114,19 @@ pub(in crate::api) enum ProbeState {
     Denied,
 }
 
-impl From<probes::ProbeStatus> for Probe {
-    fn from(status: probes::ProbeStatus) -> Self {
-        let probes::ProbeStatus {
+impl From<profiler_recording::ProbeStatus> for Probe {
+    fn from(status: profiler_recording::ProbeStatus) -> Self {
+        let profiler_recording::ProbeStatus {
             name,
             state,
             reason,
             minimum_kernel,
         } = status;
         let state = match state {
-            probes::ProbeState::Available => ProbeState::Available,
-            probes::ProbeState::Attached => ProbeState::Attached,
-            probes::ProbeState::Unavailable => ProbeState::Unavailable,
-            probes::ProbeState::Denied => ProbeState::Denied,
+            profiler_recording::ProbeState::Available => ProbeState::Available,
+            profiler_recording::ProbeState::Attached => ProbeState::Attached,
+            profiler_recording::ProbeState::Unavailable => ProbeState::Unavailable,
+            profiler_recording::ProbeState::Denied => ProbeState::Denied,
         };
         Self {
             name,
@@ -274,9 +271,9 @@ pub(in crate::api) struct BpfProgram {
     pub(in crate::api) verified_instructions: Option<u64>,
 }
 
-impl From<probes::ProgramStats> for BpfProgram {
-    fn from(stats: probes::ProgramStats) -> Self {
-        let probes::ProgramStats {
+impl From<profiler_recording::ProgramStats> for BpfProgram {
+    fn from(stats: profiler_recording::ProgramStats) -> Self {
+        let profiler_recording::ProgramStats {
             name,
             run_count,
             run_time_ns,

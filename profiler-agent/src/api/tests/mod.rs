@@ -37,6 +37,10 @@ use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
     Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
+use profiler_recording::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
+    ProbeStatusSource, ProgramStats, StopHandle,
+};
 use profiler_symbolize::{Renamer, SymbolPacks};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -48,10 +52,6 @@ use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
     network_watch::NetworkWatch,
-    probes::{
-        Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
-        ProbeStatusSource, ProgramStats, StopHandle,
-    },
     task::{Engine, EngineConfig},
     telemetry::Totals,
 };

@@ -7,6 +7,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
 };
+use profiler_recording::{Chunk, CollectRequest, Collection, Collector, StopHandle};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -18,10 +19,7 @@ use crate::cli::naming::named_table_for;
 use crate::{
     checkup::{CheckupRequest, Observer, specs},
     config::cli::DiagnoseArgs,
-    probes::{
-        Chunk, CollectRequest, Collection, Collector, NetworkCollector, NetworkConfig,
-        OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,
-    },
+    probes::{NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     terminal,
 };
 

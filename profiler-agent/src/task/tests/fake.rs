@@ -15,10 +15,10 @@ use profiler_model::{
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
     TaskSpec, ThreadState,
 };
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
 use tokio::sync::mpsc;
 
 use crate::{
-    probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
     task::{Engine, EngineConfig, TaskError},
 };

@@ -2,7 +2,7 @@
 
 use profiler_model::Losses;
 
-use super::{CollectError, CollectRequest, Collection, Collector};
+use crate::{CollectError, CollectRequest, Collection, Collector};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeState {

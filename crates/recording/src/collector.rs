@@ -1,4 +1,4 @@
-//! The seam between the kernel side and everything after it.
+//! What can be asked of a recorder, and what comes back.
 
 use std::{
     sync::{
