@@ -44,20 +44,6 @@ pub enum ContainerRole {
     Unknown,
 }
 
-impl ContainerRole {
-    /// Name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Init => "init",
-            Self::Sidecar => "sidecar",
-            Self::Ephemeral => "ephemeral",
-            Self::Sandbox => "sandbox",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// What manages a pod or a container: a Deployment, a service of Docker Compose.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Workload {

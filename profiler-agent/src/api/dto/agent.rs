@@ -21,9 +21,11 @@ pub(in crate::api) struct Problem {
     pub(in crate::api) code: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(in crate::api) hint: Option<String>,
     /// The field or parameter that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(in crate::api) field: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_host::container_names::{self, ContainerDirectory};
+use profiler_host::container_names::{self, ContainerDirectory, SourceState};
 use profiler_model::{self as model, Endpoint};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,9 +15,7 @@ pub(in crate::api) struct ContainerNames {
     /// Null where only the pod is known.
     #[schema(required)]
     name: Option<String>,
-    /// `main`, `init`, `sidecar` (an init container that is always restarted), `ephemeral`, `sandbox` (holds the
-    /// pod's namespaces) or `unknown`.
-    role: &'static str,
+    role: ContainerRole,
     #[schema(required)]
     image: Option<String>,
     #[schema(required)]
@@ -27,8 +25,52 @@ pub(in crate::api) struct ContainerNames {
     /// What manages it.
     #[schema(required)]
     workload: Option<Workload>,
-    /// `kubernetes`, `cri` or `docker`.
-    named_by: &'static str,
+    named_by: NamedBy,
+}
+
+/// What a container is for in its pod: `sidecar` is an init container that is always restarted, `sandbox` holds the
+/// pod's namespaces.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ContainerRole {
+    Main,
+    Init,
+    Sidecar,
+    Ephemeral,
+    Sandbox,
+    Unknown,
+}
+
+impl From<model::ContainerRole> for ContainerRole {
+    fn from(role: model::ContainerRole) -> Self {
+        match role {
+            model::ContainerRole::Main => Self::Main,
+            model::ContainerRole::Init => Self::Init,
+            model::ContainerRole::Sidecar => Self::Sidecar,
+            model::ContainerRole::Ephemeral => Self::Ephemeral,
+            model::ContainerRole::Sandbox => Self::Sandbox,
+            model::ContainerRole::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// A source of names.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum NamedBy {
+    Kubernetes,
+    Cri,
+    Docker,
+}
+
+impl From<model::NamedBy> for NamedBy {
+    fn from(by: model::NamedBy) -> Self {
+        match by {
+            model::NamedBy::Kubernetes => Self::Kubernetes,
+            model::NamedBy::Cri => Self::Cri,
+            model::NamedBy::Docker => Self::Docker,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -50,12 +92,12 @@ impl From<&model::ContainerNames> for ContainerNames {
         Self {
             title: names.title(),
             name: Some(names.name.clone()).filter(|name| !name.is_empty()),
-            role: names.role.name(),
+            role: names.role.into(),
             image: names.image.clone(),
             pod: names.pod.as_deref().map(Into::into),
             labels: names.labels().clone(),
             workload: names.workload().map(Into::into),
-            named_by: names.named_by.name(),
+            named_by: names.named_by.into(),
         }
     }
 }
@@ -101,10 +143,9 @@ pub(super) fn named<'end>(
 /// Who names containers.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(in crate::api) struct NameSource {
-    /// `kubernetes`, `cri` or `docker`; the first that knows a container is believed.
-    source: &'static str,
-    /// `off`, `connecting`, `connected` or `waiting` (it failed and is asked again).
-    state: &'static str,
+    /// The first that knows a container is believed.
+    source: NamedBy,
+    state: NameSourceState,
     /// Why it is off or waits.
     #[schema(required)]
     reason: Option<String>,
@@ -115,11 +156,32 @@ pub(in crate::api) struct NameSource {
     containers: usize,
 }
 
+/// Whether a source of names answers: `waiting` has failed and is asked again.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum NameSourceState {
+    Off,
+    Connecting,
+    Connected,
+    Waiting,
+}
+
+impl From<&SourceState> for NameSourceState {
+    fn from(state: &SourceState) -> Self {
+        match state {
+            SourceState::Off { .. } => Self::Off,
+            SourceState::Connecting => Self::Connecting,
+            SourceState::Connected => Self::Connected,
+            SourceState::Waiting { .. } => Self::Waiting,
+        }
+    }
+}
+
 impl From<&container_names::SourceStatus> for NameSource {
     fn from(status: &container_names::SourceStatus) -> Self {
         Self {
-            source: status.source.name(),
-            state: status.state.name(),
+            source: status.source.into(),
+            state: (&status.state).into(),
             reason: status.state.reason().map(str::to_owned),
             endpoint: status.endpoint.clone(),
             containers: status.containers,
@@ -132,14 +194,18 @@ impl From<&container_names::SourceStatus> for NameSource {
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct PodSelector {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     namespace: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     name: Option<String>,
     /// As in `kubectl get --selector`: `app=web,tier in (a,b),!canary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     labels: Option<String>,
     /// Name of a container; without a name and labels also one of Docker's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     container: Option<String>,
 }
 

@@ -112,7 +112,7 @@ impl From<model::EvidenceFrame> for FindingEvidence {
 /// Something to change. None of it is from the target.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct FindingSetting {
-    /// `istio`, `envoy`, `nginx` or `kubernetes`.
+    #[schema(value_type = SettingSystem)]
     pub(crate) system: String,
     pub(crate) key: String,
     /// To be copied.
@@ -120,6 +120,20 @@ pub(crate) struct FindingSetting {
     /// What it applies to.
     pub(crate) scope: String,
     pub(crate) side_effects: String,
+}
+
+/// Whose setting it is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the field; rules are read with diagnosis::file::System"
+)]
+enum SettingSystem {
+    Istio,
+    Envoy,
+    Nginx,
+    Kubernetes,
 }
 
 impl From<model::FindingSetting> for FindingSetting {

@@ -196,6 +196,8 @@ pub(crate) struct LoopThread {
     pub(crate) tid: u32,
     pub(crate) name: String,
     pub(crate) loops: u64,
+    /// Null: no loop has ended yet.
+    #[schema(required)]
     pub(crate) loop_ns: Option<LoopLengths>,
     /// Loops that took longer than the threshold, and their time.
     pub(crate) stalls: u64,

@@ -4,6 +4,8 @@ use profiler_model::{EdgeConnection as Model, EdgeId, EdgeTable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::requests::RequestEnd;
+
 /// The connections of an edge with most bytes, largest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeConnections {
@@ -19,8 +21,8 @@ pub struct EdgeConnections {
 /// One connection as one end saw it.
 #[derive(Debug, Serialize, ToSchema)]
 struct EdgeConnection {
-    /// `client` or `server`: the end that saw it.
-    side: &'static str,
+    /// The end that saw it.
+    side: RequestEnd,
     /// `ADDRESS:PORT` of this end.
     local: String,
     /// `ADDRESS:PORT` of the other end, as this one sees it.
@@ -85,7 +87,11 @@ fn connection(found: &Model, has: impl Fn(&str) -> bool) -> EdgeConnection {
         drops,
     } = found;
     EdgeConnection {
-        side: if *is_client { "client" } else { "server" },
+        side: if *is_client {
+            RequestEnd::Client
+        } else {
+            RequestEnd::Server
+        },
         local: local.to_string(),
         remote: remote.to_string(),
         pid: *pid,

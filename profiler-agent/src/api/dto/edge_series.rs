@@ -14,6 +14,7 @@ pub struct EdgeSeries {
     edge: String,
     /// Steps in milliseconds since counting began, in order: from, and to. One may be missing where stored
     /// results were removed.
+    #[schema(value_type = Vec<(u64, u64)>)]
     steps_ms: Vec<[u64; 2]>,
     /// Null: this end was not watched.
     #[schema(required)]
@@ -80,6 +81,7 @@ struct ValueSeries {
     /// As in the histograms of edges.
     bounds: Vec<u64>,
     /// For each step the buckets that are not empty: number of the bucket, and count.
+    #[schema(value_type = Vec<Vec<(u64, u64)>>)]
     buckets: Vec<Vec<[u64; 2]>>,
 }
 

@@ -52,21 +52,30 @@ pub(in crate::api) struct KernelMap {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct BpfStatistics {
     on: bool,
-    /// Who keeps them on: `agent` (`--bpf-stats`), `kernel` (`kernel.bpf_stats_enabled`) or `request`; null: off.
+    /// Null: off.
     #[schema(required)]
-    by: Option<&'static str>,
+    by: Option<StatisticsBy>,
     /// When a request's time is over.
     #[schema(required)]
     seconds_left: Option<u64>,
+}
+
+/// What keeps statistics on: `agent` is `--bpf-stats`, `kernel` is `kernel.bpf_stats_enabled`.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StatisticsBy {
+    Agent,
+    Kernel,
+    Request,
 }
 
 impl From<StatisticsState> for BpfStatistics {
     fn from(state: StatisticsState) -> Self {
         let (by, seconds_left) = match state {
             StatisticsState::Off => (None, None),
-            StatisticsState::Agent => (Some("agent"), None),
-            StatisticsState::Kernel => (Some("kernel"), None),
-            StatisticsState::Lent(left) => (Some("request"), Some(left.as_secs())),
+            StatisticsState::Agent => (Some(StatisticsBy::Agent), None),
+            StatisticsState::Kernel => (Some(StatisticsBy::Kernel), None),
+            StatisticsState::Lent(left) => (Some(StatisticsBy::Request), Some(left.as_secs())),
         };
         Self {
             on: by.is_some(),

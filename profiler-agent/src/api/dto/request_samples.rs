@@ -42,7 +42,7 @@ pub(super) struct RequestSample {
     #[schema(required)]
     response_bytes: Option<u64>,
     /// Messages of a stream: to the server, to the client.
-    #[schema(required)]
+    #[schema(required, value_type = Option<(u64, u64)>)]
     messages: Option<[u64; 2]>,
     /// With `bodies`, of HTTP; null: there was none, or it was not looked at.
     #[schema(required)]
@@ -51,6 +51,7 @@ pub(super) struct RequestSample {
     response_body: Option<RequestBody>,
     trace: RequestTrace,
     /// Chosen headers of request and answer: name, value.
+    #[schema(value_type = Vec<(String, String)>)]
     headers: Vec<[String; 2]>,
     /// Number of the request on its connection; with HTTP/2 that of its stream.
     stream: u64,

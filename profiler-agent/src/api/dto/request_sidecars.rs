@@ -46,7 +46,7 @@ pub(super) struct RequestSidecar {
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestPair {
     /// As in `pairs`.
-    class: &'static str,
+    class: MatchClass,
     #[serde(rename = "in")]
     inner: RequestPlace,
     #[serde(rename = "out")]
@@ -70,11 +70,31 @@ impl From<model::RequestPlace> for RequestPlace {
     }
 }
 
+/// What ties a pair together: the same ids, `fingerprint` (alike, and nothing else fits), or `order` (several fit
+/// equally well, and the first was taken).
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum MatchClass {
+    RequestId,
+    TraceId,
+    Fingerprint,
+    Order,
+}
+
+impl From<model::MatchClass> for MatchClass {
+    fn from(class: model::MatchClass) -> Self {
+        match class {
+            model::MatchClass::RequestId => Self::RequestId,
+            model::MatchClass::TraceId => Self::TraceId,
+            model::MatchClass::Fingerprint => Self::Fingerprint,
+            model::MatchClass::Order => Self::Order,
+        }
+    }
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestPairs {
-    /// `request_id`, `trace_id`, `fingerprint` (alike, and nothing else fits), `order` (several fit equally
-    /// well, and the first was taken).
-    class: &'static str,
+    class: MatchClass,
     pairs: u64,
     /// Part of all pairs, 0 to 1.
     share: f64,
@@ -142,7 +162,7 @@ impl From<&model::Sidecar> for RequestSidecar {
             pairs: pairs
                 .iter()
                 .map(|(class, times)| RequestPairs {
-                    class: class.name(),
+                    class: (*class).into(),
                     pairs: times.pairs,
                     share: share(times.pairs, all),
                     times: times.into(),
@@ -158,7 +178,7 @@ impl From<&model::Sidecar> for RequestSidecar {
             matched: matched
                 .iter()
                 .map(|pair| RequestPair {
-                    class: pair.class.name(),
+                    class: pair.class.into(),
                     inner: pair.inner.into(),
                     outer: pair.outer.into(),
                 })

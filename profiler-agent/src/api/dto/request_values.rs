@@ -28,19 +28,20 @@ pub(super) struct RequestValues {
     p999: Option<u64>,
     bounds: RequestBounds,
     /// Every bucket that has values, in order: its least value, its greatest, and how many it has.
+    #[schema(value_type = Vec<(u64, u64, u64)>)]
     buckets: Vec<[u64; 3]>,
 }
 
 /// Between which values each percentile lies.
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestBounds {
-    #[schema(required)]
+    #[schema(required, value_type = Option<(u64, u64)>)]
     p50: Option<[u64; 2]>,
-    #[schema(required)]
+    #[schema(required, value_type = Option<(u64, u64)>)]
     p90: Option<[u64; 2]>,
-    #[schema(required)]
+    #[schema(required, value_type = Option<(u64, u64)>)]
     p99: Option<[u64; 2]>,
-    #[schema(required)]
+    #[schema(required, value_type = Option<(u64, u64)>)]
     p999: Option<[u64; 2]>,
 }
 

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::tasks::ProfileValue;
+
 /// Samples over time.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::api) struct Timeline {
@@ -13,9 +15,11 @@ pub(in crate::api) struct Timeline {
     pub(in crate::api) counts: Vec<u64>,
     /// The same by thread, largest first; only with `by=thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(in crate::api) threads: Option<Vec<TimelineThread>>,
     /// Threads that are not listed for themselves; only with `by=thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(in crate::api) other_threads: Option<usize>,
 }
 
@@ -40,6 +44,7 @@ pub(in crate::api) struct Sequence {
     pub(in crate::api) from_ms: u64,
     pub(in crate::api) buckets: u64,
     /// `count` of samples, or `duration` in nanoseconds.
+    #[schema(value_type = ProfileValue)]
     pub(in crate::api) value: &'static str,
     pub(in crate::api) labels: Vec<SequenceLabel>,
     /// Indexes of labels from the root to the leaf.

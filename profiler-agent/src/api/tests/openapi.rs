@@ -18,7 +18,7 @@ fn the_golden_document_is_current() {
     assert!(
         golden == current,
         "docs/http-api.json is not what the code gives; if the change is meant, run \
-         BLESS=1 cargo test -p profiler-agent golden_document and commit the file"
+         BLESS=1 cargo test -p profiler-agent golden_document, then npm run types in web/, and commit both files"
     );
 }
 
