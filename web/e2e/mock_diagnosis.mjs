@@ -252,6 +252,7 @@ export function findingsOf(counts, perRequest) {
       cells: [
         { feature: "http_codec", mechanism: "parse" },
         { feature: "pools", mechanism: null },
+        { feature: null, mechanism: "syscall" },
       ],
     }),
   ];

@@ -199,7 +199,7 @@ export interface Finding {
   readonly configured: string | null;
   readonly settings: readonly FindingSetting[];
   readonly confidence: Confidence;
-  readonly cells: readonly { readonly feature: string; readonly mechanism: string | null }[];
+  readonly cells: readonly { readonly feature: string | null; readonly mechanism: string | null }[];
 }
 
 export interface Diagnosis {

@@ -5,6 +5,7 @@ import { changeBar, changeScale, directionOf, microsChange, points, sortedRows }
 import { diagnosisPath } from "./checkup_paths";
 import {
   barOf,
+  cellTitle,
   estimateText,
   flameState,
   frameSearch,
@@ -57,6 +58,19 @@ describe("a cell in the address", () => {
     expect(cellText("filter:lua")).toBe("filter lua");
     expect(cellText(":copy")).toBe("copy");
     for (const text of ["", ":", "a b", "<b>", "x".repeat(200)]) expect(isCell(text)).toBe(false);
+  });
+
+  it("has the titles of its diagnosis, also without a feature or a mechanism", () => {
+    const titles = {
+      features: [{ id: "tracing", title: "Tracing", about: "", settings: true }],
+      mechanisms: [{ id: "allocation", title: "Memory" }],
+    };
+    const check = (cell: string, expected: string) =>
+      expect(cellTitle(parseCell(cell), titles)).toBe(expected);
+    check("tracing:allocation", "Tracing × Memory");
+    check("tracing", "Tracing");
+    check(":allocation", "Memory");
+    check("unknown:copy", "unknown × copy");
   });
 
   it("stays in the address with the process and both sides of a comparison", () => {

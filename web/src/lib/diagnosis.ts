@@ -4,11 +4,13 @@ import type {
   Confidence,
   Estimate,
   Finding,
+  Matrix,
   Measurement,
   SettingSystem,
   Severity,
   Workers,
 } from "../api/diagnosis";
+import type { Cell } from "./cell";
 import { duration } from "./format";
 import type { PageState } from "./query_state";
 
@@ -158,4 +160,14 @@ export function throttledText(throttled: {
 /** Whether waits were measured at all: no thread without any is believed when no thread has one. */
 export function waitsWatched({ threads }: Workers): boolean {
   return threads.some(({ waits, longest_wait_ns }) => waits.length > 0 || longest_wait_ns !== null);
+}
+
+/** A cell by its titles in the matrix; an id without a title stands for itself. */
+export function cellTitle(
+  { feature, mechanism }: Cell,
+  { features, mechanisms }: Pick<Matrix, "features" | "mechanisms">,
+): string {
+  const title = (list: readonly { id: string; title: string }[], id: string | null): string | null =>
+    list.find((each) => each.id === id)?.title ?? id;
+  return [title(features, feature), title(mechanisms, mechanism)].filter((part) => part !== null).join(" × ");
 }

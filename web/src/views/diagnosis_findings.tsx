@@ -5,6 +5,7 @@ import { formatCell } from "../lib/cell";
 import {
   barOf,
   CONFIDENCES,
+  cellTitle,
   type Flame,
   flameState,
   frameSearch,
@@ -81,16 +82,12 @@ function Evidence({ finding, flame }: { finding: Finding; flame: Flame }) {
 
 function CellLinks({ finding, flame, diagnosis }: { finding: Finding; flame: Flame; diagnosis: Diagnosis }) {
   if (flame.task === null || finding.cells.length === 0) return null;
-  const { features, mechanisms } = diagnosis.matrix;
-  const title = (list: readonly { id: string; title: string }[], id: string): string =>
-    list.find((each) => each.id === id)?.title ?? id;
   return (
     <p class="small cell-links">
       Flame graph of{" "}
       {finding.cells.map((cell) => (
         <PageLink key={formatCell(cell)} to={flameState(flame, { cell: formatCell(cell) }) ?? {}}>
-          {visible(title(features, cell.feature))}
-          {cell.mechanism === null ? "" : ` × ${visible(title(mechanisms, cell.mechanism))}`}
+          {visible(cellTitle(cell, diagnosis.matrix))}
         </PageLink>
       ))}
     </p>
