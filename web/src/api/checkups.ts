@@ -2,8 +2,7 @@
 
 import { comparisonPath, diagnosisPath, type Subject } from "../lib/checkup_paths";
 import { json, post, request } from "./client";
-import type { Checkup, CheckupComparison, CheckupSpec, Diagnosis } from "./diagnosis";
-import type { List } from "./types";
+import type { Checkup, CheckupComparison, CheckupSpec, Diagnosis, List } from "./types";
 
 const word = encodeURIComponent;
 

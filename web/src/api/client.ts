@@ -1,10 +1,11 @@
 // Typed calls of the agent's API. Every failure is one of two errors: the agent said no
 // (ProblemError), or nobody answered (UnreachableError).
 
-import type { ContainerList } from "./container_types";
-import type { Feature, KernelObjects, Setting } from "./node_types";
 import { currentToken } from "./token";
 import type {
+  ContainerList,
+  Feature,
+  KernelObjects,
   List,
   Meta,
   Probe,
@@ -17,6 +18,7 @@ import type {
   ProfileThread,
   Self,
   Sequence,
+  Setting,
   SymbolFile,
   SymbolFileList,
   Task,

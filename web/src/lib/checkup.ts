@@ -1,8 +1,7 @@
 // The sidecar check-up: three tasks on one target at once, which the agent starts, and what it reads
 // beside them.
 
-import type { CheckupSpec } from "../api/diagnosis";
-import type { Process, Task, TaskKind, TaskSpec } from "../api/types";
+import type { CheckupSpec, Process, Task, TaskKind, TaskSpec } from "../api/types";
 import { type FormResult, podOption, shellWord, specOf, type TaskForm } from "./task_spec";
 
 export const CHECKUP_KINDS: readonly TaskKind[] = ["on_cpu", "off_cpu", "network"];

@@ -1,6 +1,6 @@
 // Two check-ups of one target beside each other, in words and numbers.
 
-import type { CheckupComparison, ComparedRow, ComparedTotal } from "../api/diagnosis";
+import type { CheckupComparison, ComparedRow, ComparedTotal } from "../api/types";
 import { micros } from "./diagnosis";
 
 /** A change carries its sign, also where it is rounded to nothing. */

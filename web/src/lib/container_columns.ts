@@ -1,8 +1,7 @@
 // Names of the containers of both ends as columns of a file. They stand behind the columns that were there before
 // containers had names.
 
-import type { NamedContainers } from "../api/container_types";
-import type { EdgeEnd } from "../api/types";
+import type { EdgeEnd, NamedContainers } from "../api/types";
 import type { Cell } from "./csv";
 
 const OF_END = ["namespace", "pod", "container_name", "workload_kind", "workload", "image"] as const;

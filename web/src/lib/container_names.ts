@@ -1,7 +1,7 @@
 // What a container is called wherever it is shown. Nothing here is safe to look at but what `containerTip`
 // gives: names are chosen by whoever started the container.
 
-import type { ContainerNames, NamedContainers, PodNames, Workload } from "../api/container_types";
+import type { ContainerNames, NamedContainers, PodNames, Workload } from "../api/types";
 import { shortId, visible } from "./format";
 
 /** A container as processes have it, or as an end of an edge does, of which the runtime is not known. */

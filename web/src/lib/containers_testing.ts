@@ -1,6 +1,6 @@
 // Names of containers for tests.
 
-import type { ContainerNames } from "../api/container_types";
+import type { ContainerNames } from "../api/types";
 
 export function containerNames(
   namespace: string,

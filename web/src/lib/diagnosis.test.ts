@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ComparedRow, Diagnosis, Finding, Matrix, MatrixCell } from "../api/diagnosis";
+import type { ComparedRow, Diagnosis, Finding, Matrix, MatrixCell } from "../api/types";
 import { cellText, formatCell, isCell, parseCell } from "./cell";
 import { changeBar, changeScale, directionOf, microsChange, points, sortedRows } from "./checkup_compare";
 import { diagnosisPath } from "./checkup_paths";
@@ -91,7 +91,8 @@ describe("the matrix", () => {
       const counts = Array.from({ length: 1 + Math.floor(next() * 30) }, () => Math.ceil(next() * 900));
       const all = counts.reduce((a, b) => a + b, 0);
       const cells = counts.map((samples, i) => cell(`f${i % 7}`, `m${Math.floor(i / 7)}`, samples, all));
-      const matrix: Matrix = { features: listed("f0", "f1", "unused"), mechanisms: listed("m0"), cells };
+      const [features, mechanisms] = [listed("f0", "f1", "unused"), listed("m0")];
+      const matrix: Matrix = { features, mechanisms, rows: [], cells };
       const table = matrixTable(matrix);
       const sum = (list: readonly { sum: { share_percent: number } }[]) =>
         list.reduce((total, each) => total + each.sum.share_percent, 0);
@@ -108,6 +109,7 @@ describe("the matrix", () => {
     const { rows, columns, empty } = matrixTable({
       features: listed("unattributed", "small", "no_symbols", "large", "none"),
       mechanisms: listed("copy", "lock"),
+      rows: [],
       cells: [
         cell("unattributed", "copy", 60, 100),
         cell("small", "copy", 5, 100),
@@ -121,7 +123,12 @@ describe("the matrix", () => {
   });
 
   it("tells when the cells do not add up", () => {
-    const { total } = matrixTable({ features: [], mechanisms: [], cells: [cell("a", "b", 40, 100)] });
+    const { total } = matrixTable({
+      features: [],
+      mechanisms: [],
+      rows: [],
+      cells: [cell("a", "b", 40, 100)],
+    });
     expect(sumsTo100(total)).toBe(false);
   });
 
@@ -317,11 +324,13 @@ const DIAGNOSIS: Diagnosis = {
   matrix: {
     features: listed("tracing"),
     mechanisms: listed("copy"),
+    rows: [],
     cells: [cell("tracing", "copy", 100, 100)],
   },
   workers: {
     threads: [
       {
+        pid: 7,
         tid: 7,
         name: "`evil` | name",
         role: "worker",

@@ -9,7 +9,7 @@ import type {
   SettingSystem,
   Severity,
   Workers,
-} from "../api/diagnosis";
+} from "../api/types";
 import type { Cell } from "./cell";
 import { duration } from "./format";
 import type { PageState } from "./query_state";

@@ -1,7 +1,7 @@
 // A diagnosis as Markdown, for tickets and chats. Names come from programs: they stand in code spans,
 // and nothing in them can end one.
 
-import type { Diagnosis, Finding, Workers } from "../api/diagnosis";
+import type { Diagnosis, Finding, Workers } from "../api/types";
 import {
   CONFIDENCES,
   estimateText,

@@ -1,7 +1,6 @@
 // The edges of a result as files for other programs.
 
-import type { NamedContainers } from "../api/container_types";
-import type { Edge, EdgeTable } from "../api/types";
+import type { Edge, EdgeTable, NamedContainers } from "../api/types";
 import { NAME_COLUMNS, nameCells } from "./container_columns";
 import { type Cell, csv } from "./csv";
 import { edgeRow } from "./edges";

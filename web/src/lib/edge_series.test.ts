@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { SideSeries, ValueSeries } from "../api/edge_series_types";
-import type { Edge, EdgeSide } from "../api/types";
+import type { Edge, EdgeSide, SideSeries, ValueSeries } from "../api/types";
 import {
   betweenWords,
   drawnBounds,

@@ -1,7 +1,6 @@
 // One edge over time: what the page of an edge shows, made of exact counts for each step.
 
-import type { EdgeSeries, SideSeries, ValueSeries } from "../api/edge_series_types";
-import type { Histogram } from "../api/types";
+import type { EdgeSeries, Histogram, SideSeries, ValueSeries } from "../api/types";
 import type { Between } from "./edges";
 import { percentile, SMOOTHED_RTT } from "./edges";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { EdgeSeries } from "../api/edge_series_types";
+import type { EdgeSeries } from "../api/types";
 import { trendsOf } from "./edge_trend";
 
 const STEPS = Array.from({ length: 120 }, (_, i) => [i * 1000, (i + 1) * 1000] as const);

@@ -1,6 +1,6 @@
 // An edge over its whole time in a few columns each: the small lines beside the numbers of the map's panel.
 
-import type { EdgeSeries } from "../api/edge_series_types";
+import type { EdgeSeries } from "../api/types";
 import { type Group, groupSteps, joinSteps, type Steps, sum } from "./edge_series";
 
 export interface Trend {

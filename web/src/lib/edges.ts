@@ -1,7 +1,6 @@
 // Edges between processes: what the table sorts, filters and shows, as pure functions.
 
-import type { NamedContainers } from "../api/container_types";
-import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram, NamedContainers } from "../api/types";
 import { nameText } from "./container_names";
 import { type Before, edgeOpen, edgeRate } from "./edge_activity";
 import { duration } from "./format";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { KernelMap, KernelObjects, KernelProgram } from "../api/node_types";
+import type { KernelMap, KernelObjects, KernelProgram } from "../api/types";
 import { fillOf, fullest, mapRows, programRows, wholeName } from "./kernel_objects";
 
 const program = (id: number, name: string, runs: number | null, ns: number | null): KernelProgram => ({

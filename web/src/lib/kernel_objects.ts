@@ -1,6 +1,6 @@
 // Figures about the agent's programs and maps in the kernel.
 
-import type { KernelMap, KernelObjects, KernelProgram } from "../api/node_types";
+import type { KernelMap, KernelObjects, KernelProgram } from "../api/types";
 
 /** Several copies of one program, one for each task that runs, as one. */
 export interface ProgramRow {

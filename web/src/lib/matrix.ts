@@ -1,6 +1,6 @@
 // The cells of a diagnosis as a table: one row for each feature, one column for each mechanism.
 
-import type { Matrix, MatrixCell, MatrixFeature } from "../api/diagnosis";
+import type { Matrix, MatrixCell, MatrixFeature } from "../api/types";
 import { interval, share } from "./diagnosis";
 import { count } from "./format";
 

@@ -1,7 +1,6 @@
 // Finds what the reader means among everything that has a page.
 
-import type { Container, ContainerNames } from "../api/container_types";
-import type { Process } from "../api/types";
+import type { Container, ContainerNames, Process } from "../api/types";
 import { containerTitle, workloadTitle } from "./container_names";
 import { podsOf } from "./pods";
 import { programOf } from "./roles";

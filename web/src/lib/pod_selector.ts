@@ -2,7 +2,7 @@
 // what the page says before it is asked. Label selectors are read as the agent does
 // (crates/host/src/container_names/labels.rs).
 
-import type { ContainerNames, PodSelector } from "../api/container_types";
+import type { ContainerNames, PodSelector } from "../api/types";
 
 type Requirement = (labels: Readonly<Record<string, string>>) => boolean;
 

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { ContainerNames } from "../api/container_types";
-import type { Process } from "../api/types";
+import type { ContainerNames, Process } from "../api/types";
 import { containerNames } from "./containers_testing";
 import { podRows, podsOf, sidecarLine } from "./pods";
 import { rolesInPod } from "./roles";

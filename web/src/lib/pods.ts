@@ -1,7 +1,6 @@
 // Processes put into pods. A pod is a network namespace; whoever names containers names it.
 
-import type { ContainerNames } from "../api/container_types";
-import type { Process } from "../api/types";
+import type { ContainerNames, Process } from "../api/types";
 import { commonPod, podTitle } from "./container_names";
 import { compareBy, searchText, wordsOf } from "./process_list";
 import { programOf, type Role, type RoleOf, rolesInPod } from "./roles";

@@ -1,7 +1,6 @@
 // Filtering, sorting and grouping of the process list.
 
-import type { Container } from "../api/container_types";
-import type { Process } from "../api/types";
+import type { Container, Process } from "../api/types";
 import { containerTitle, nameText, workloadTitle } from "./container_names";
 
 export type ProcessRow =

@@ -1,6 +1,6 @@
 // The operations of a result as a file for spreadsheets.
 
-import type { RequestOperation, TaskRequests } from "../api/requests";
+import type { RequestOperation, TaskRequests } from "../api/types";
 import { NAME_COLUMNS, nameCells } from "./container_columns";
 import { type Cell, csv } from "./csv";
 import { operationSeconds } from "./requests";

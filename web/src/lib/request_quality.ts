@@ -1,6 +1,6 @@
 // How good a result of requests is: everything that was lost, left out or not understood, in words.
 
-import type { TaskRequests } from "../api/requests";
+import type { TaskRequests } from "../api/types";
 import { bytes, count } from "./format";
 import type { QualityPart } from "./quality";
 import { protocolTitle } from "./requests";

@@ -1,6 +1,6 @@
 // Values of requests in buckets: percentiles with what is known of them, and the bars of a picture.
 
-import type { RequestValues, ValueBounds } from "../api/requests";
+import type { RequestValues, ValueBounds } from "../api/types";
 
 export type Percentile = "p50" | "p90" | "p99";
 export const PERCENTILES: readonly Percentile[] = ["p50", "p90", "p99"];

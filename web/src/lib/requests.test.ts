@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RequestPlaintext, RequestSidecar } from "../api/requests";
-import type { Target, Task } from "../api/types";
+import type { RequestPlaintext, RequestSidecar, Target, Task } from "../api/types";
 import { containerNames } from "./containers_testing";
 import {
   compareOperations,

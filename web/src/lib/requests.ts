@@ -1,15 +1,17 @@
 // Operations of requests: what the table sorts, filters and shows, as pure functions.
 
-import type { NamedContainers } from "../api/container_types";
 import type {
+  EdgeEnd,
+  NamedContainers,
   RequestEdge,
   RequestOperation,
   RequestOutcome,
   RequestSample,
   RequestSidecar,
+  Target,
+  Task,
   TaskRequests,
-} from "../api/requests";
-import type { EdgeEnd, Target, Task } from "../api/types";
+} from "../api/types";
 import { nameText } from "./container_names";
 import { endName } from "./edges";
 import { hashText } from "./flame_index";

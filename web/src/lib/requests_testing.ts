@@ -1,13 +1,13 @@
 // Requests for tests: as little as an answer may have, to be changed where a test looks.
 
 import type {
+  EdgeEnd,
   RequestEdge,
   RequestOperation,
   RequestSample,
   RequestValues,
   TaskRequests,
-} from "../api/requests";
-import type { EdgeEnd } from "../api/types";
+} from "../api/types";
 
 /** Values of a bucket each, in order: least, greatest, how many. */
 export function values(...buckets: readonly (readonly [number, number, number])[]): RequestValues {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { RequestSidecar, SidecarTimes } from "../api/requests";
+import type { RequestSidecar, SidecarTimes } from "../api/types";
 import { values } from "./requests_testing";
 import { classShares, headerText, splitPieces, splitText, trustedPairs } from "./sidecar";
 

@@ -1,6 +1,6 @@
 // What a process adds to the requests that pass through it: its time in parts, and how sure that is.
 
-import type { MatchClass, RequestSidecar, RequestValues, SidecarTimes } from "../api/requests";
+import type { MatchClass, RequestSidecar, RequestValues, SidecarTimes } from "../api/types";
 import { count, duration, percent } from "./format";
 
 export interface SidecarPart {

@@ -1,7 +1,6 @@
 // What a task will cost before it runs, and where each number comes from.
 
-import type { KernelProgram } from "../api/node_types";
-import type { BpfProgram, TaskKind } from "../api/types";
+import type { BpfProgram, KernelProgram, TaskKind } from "../api/types";
 import { roughly } from "./estimate";
 
 export interface CostLine {

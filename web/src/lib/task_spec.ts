@@ -1,7 +1,16 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { NamedContainers, PodSelector } from "../api/container_types";
-import type { OffCpuMode, Process, SamplesKept, Target, Task, TaskKind, TaskSpec } from "../api/types";
+import type {
+  NamedContainers,
+  OffCpuMode,
+  PodSelector,
+  Process,
+  SamplesKept,
+  Target,
+  Task,
+  TaskKind,
+  TaskSpec,
+} from "../api/types";
 import { selectorMeans, selectorOption, selectorText } from "./pod_selector";
 
 export type TargetKind = "pids" | "pod" | "kubernetes" | "container" | "comm" | "cgroup" | "netns" | "all";

@@ -2,8 +2,7 @@
 // A pod is a network namespace, as the sockets' own or the processes' says. Processes of which neither is
 // known are one group of their own: an address tells nothing, because others may have had it before.
 
-import type { NamedContainers } from "../api/container_types";
-import type { Edge, EdgeEnd, Process } from "../api/types";
+import type { Edge, EdgeEnd, NamedContainers, Process } from "../api/types";
 import { commonPod, containerOf, type KnownContainer, podTitle } from "./container_names";
 import { edgeOpen } from "./edge_activity";
 

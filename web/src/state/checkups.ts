@@ -1,7 +1,7 @@
 // Starting check-ups again, for proving what a change has saved.
 
 import { checkups } from "../api/checkups";
-import type { Checkup } from "../api/diagnosis";
+import type { Checkup } from "../api/types";
 import { tasks } from "./live";
 import { openView } from "./route";
 

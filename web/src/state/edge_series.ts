@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
-import type { EdgeSeries } from "../api/edge_series_types";
+import type { EdgeSeries } from "../api/types";
 
 const AGAIN_MS = 2_000;
 /** The agent reads a long measurement for the answer: at most one part of the time in so many. */

@@ -3,7 +3,7 @@
 
 import { effect, signal } from "@preact/signals";
 import { api } from "../api/client";
-import type { KernelObjects } from "../api/node_types";
+import type { KernelObjects } from "../api/types";
 import { access } from "./live";
 
 export interface KernelReading {

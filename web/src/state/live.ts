@@ -2,9 +2,18 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
-import type { NamedContainers } from "../api/container_types";
 import { readEvents } from "../api/events";
-import type { Loss, Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import type {
+  Loss,
+  Meta,
+  NamedContainers,
+  Problem,
+  Process,
+  ProcessChange,
+  ProcessReading,
+  Self,
+  Task,
+} from "../api/types";
 import { namesOf } from "../lib/container_names";
 import type { ServerEvent } from "../lib/sse";
 import { route } from "./route";

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
-import type { Checkup, Diagnosis } from "../api/diagnosis";
+import type { Checkup, Diagnosis } from "../api/types";
 import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
 import { runAgain, sampledTask } from "../state/checkups";

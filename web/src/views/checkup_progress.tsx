@@ -1,6 +1,6 @@
 // A check-up that runs: how far each of its tasks is.
 
-import type { Checkup } from "../api/diagnosis";
+import type { Checkup } from "../api/types";
 import { clock, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { tasks } from "../state/live";

@@ -1,13 +1,7 @@
 // Two check-ups of one target: what a change has saved, and whether chance could have done it.
 
 import { checkups } from "../api/checkups";
-import type {
-  Checkup,
-  CheckupComparison,
-  ComparedFinding,
-  ComparedRow,
-  ComparedTotal,
-} from "../api/diagnosis";
+import type { Checkup, CheckupComparison, ComparedFinding, ComparedRow, ComparedTotal } from "../api/types";
 import { wordsOf } from "../lib/cell";
 import {
   changeBar,

@@ -2,8 +2,7 @@
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Container, NamedContainers } from "../api/container_types";
-import type { EdgeEnd } from "../api/types";
+import type { Container, EdgeEnd, NamedContainers } from "../api/types";
 import { containerOf, containerTip, type KnownContainer, titleParts } from "../lib/container_names";
 import { shortId, visible } from "../lib/format";
 

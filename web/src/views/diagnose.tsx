@@ -2,8 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
-import type { Checkup } from "../api/diagnosis";
-import type { Task } from "../api/types";
+import type { Checkup, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { useAnswer } from "../state/answer";

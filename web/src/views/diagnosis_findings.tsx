@@ -1,6 +1,6 @@
 // What could be cheaper, ranked: how sure it is, what shows it, and what to change.
 
-import type { Diagnosis, Finding } from "../api/diagnosis";
+import type { Diagnosis, Finding } from "../api/types";
 import { formatCell } from "../lib/cell";
 import {
   barOf,

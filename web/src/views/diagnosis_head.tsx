@@ -1,7 +1,7 @@
 // The verdict, the numbers that everything else is a part of, and how far they can be trusted.
 
 import type { ComponentChildren } from "preact";
-import type { Coverage, Diagnosis } from "../api/diagnosis";
+import type { Coverage, Diagnosis } from "../api/types";
 import { DIAGNOSABLE, estimateText, reasonOf, share, throttledText } from "../lib/diagnosis";
 import { count, duration, fileName, moment, visible } from "../lib/format";
 import { NAMED_FRAMES } from "../lib/names_quality";

@@ -2,7 +2,7 @@
 // and columns each add to 100 %. A cell opens the flame graph of only its samples.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { Matrix, MatrixCell } from "../api/diagnosis";
+import type { Matrix, MatrixCell } from "../api/types";
 import { formatCell } from "../lib/cell";
 import { type Flame, flameState, share } from "../lib/diagnosis";
 import { count, visible } from "../lib/format";

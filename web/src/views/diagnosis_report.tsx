@@ -1,7 +1,7 @@
 // One diagnosis from the verdict to its limits, the same for a check-up and for a single result.
 
 import type { ComponentChildren } from "preact";
-import type { Diagnosis } from "../api/diagnosis";
+import type { Diagnosis } from "../api/types";
 import type { Flame } from "../lib/diagnosis";
 import { reportMarkdown } from "../lib/diagnosis_markdown";
 import { copyText } from "../state/clipboard";

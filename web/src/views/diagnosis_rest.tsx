@@ -2,7 +2,7 @@
 // what all of it cannot know.
 
 import type { ComponentChildren } from "preact";
-import type { Diagnosis } from "../api/diagnosis";
+import type { Diagnosis } from "../api/types";
 import { reasonOf, share } from "../lib/diagnosis";
 import { count, duration, visible } from "../lib/format";
 import { Unknown } from "./unknown";

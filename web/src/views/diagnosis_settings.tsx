@@ -1,7 +1,7 @@
 // What changes a finding: the same setting for each system that can hold it, one tab each.
 
 import { useId, useRef, useState } from "preact/hooks";
-import type { FindingSetting, SettingSystem } from "../api/diagnosis";
+import type { FindingSetting, SettingSystem } from "../api/types";
 import { SYSTEMS } from "../lib/diagnosis";
 import { visible } from "../lib/format";
 import { CopyButton } from "./copy_button";

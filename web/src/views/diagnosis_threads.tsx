@@ -1,7 +1,7 @@
 // Threads: what they use, what they wait for, whether one has more to do than the others, and loops that
 // took too long.
 
-import type { EventLoop, Workers, WorkerThread } from "../api/diagnosis";
+import type { EventLoop, Workers, WorkerThread } from "../api/types";
 import { reasonOf, share, waitsWatched } from "../lib/diagnosis";
 import { count, duration, moment, visible } from "../lib/format";
 import { Unknown } from "./unknown";

@@ -4,8 +4,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
-import type { ValueSeries } from "../api/edge_series_types";
-import type { Histogram } from "../api/types";
+import type { Histogram, ValueSeries } from "../api/types";
 import {
   drawnBounds,
   groupSteps,

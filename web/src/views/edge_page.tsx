@@ -1,8 +1,7 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
 import { useContext, useEffect, useMemo } from "preact/hooks";
-import type { EdgeSeries, SideSeries } from "../api/edge_series_types";
-import type { Edge, EdgeEnd, NetworkEdges, Task, TaskEdges } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, Task, TaskEdges } from "../api/types";
 import {
   ROWS,
   type Row,

@@ -3,8 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
-import { type TaskRequests, taskRequests } from "../api/requests";
-import type { EdgeTable, Task, Waits } from "../api/types";
+import { taskRequests } from "../api/requests";
+import type { EdgeTable, Task, TaskRequests, Waits } from "../api/types";
 import { tasksOfGroup } from "../lib/checkup";
 import { resolutionPoints } from "../lib/estimate";
 import { bytes, clock, count, duration, percent, visible } from "../lib/format";

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
-import type { Feature, Setting } from "../api/node_types";
+import type { Feature, Setting } from "../api/types";
 import { bytes, visible } from "../lib/format";
 import { save } from "../lib/save";
 import { meta } from "../state/live";

@@ -1,7 +1,7 @@
 // Who names containers, and why somebody does not.
 
 import { api } from "../api/client";
-import type { ContainerList, NameSource } from "../api/container_types";
+import type { ContainerList, NameSource } from "../api/types";
 import { sourceTitle } from "../lib/container_names";
 import { count, visible } from "../lib/format";
 import { useRefetched } from "../state/refetch";

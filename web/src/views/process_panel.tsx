@@ -3,8 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
-import type { Container, ContainerNames } from "../api/container_types";
-import type { ProcessDetail, ProcessFile } from "../api/types";
+import type { Container, ContainerNames, ProcessDetail, ProcessFile } from "../api/types";
 import { labelList, sourceTitle, workloadTitle } from "../lib/container_names";
 import { bytes, count, cpu, duration, visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";

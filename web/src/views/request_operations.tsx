@@ -1,7 +1,7 @@
 // Operations of requests as a table that can be sorted and filtered.
 
 import { useMemo } from "preact/hooks";
-import type { RequestEdge, RequestOperation } from "../api/requests";
+import type { RequestEdge, RequestOperation } from "../api/types";
 import { endName } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
 import { boundsText, meanText, type Percentile, percentileText } from "../lib/request_values";

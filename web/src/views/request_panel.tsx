@@ -1,6 +1,6 @@
 // One operation: its times at both ends, its sizes, what became of its requests, and samples of them.
 
-import type { RequestOperation, TaskRequests } from "../api/requests";
+import type { RequestOperation, TaskRequests } from "../api/types";
 import { bytes, count, duration, moment, percent, visible } from "../lib/format";
 import {
   edgeName,

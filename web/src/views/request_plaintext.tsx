@@ -1,6 +1,6 @@
 // The TLS libraries of a task: where their plaintext is read, why not, and what that costs.
 
-import type { PlaintextFile, RequestPlaintext, TaskRequests } from "../api/requests";
+import type { PlaintextFile, RequestPlaintext, TaskRequests } from "../api/types";
 import { count, duration, visible } from "../lib/format";
 
 function costText({ hits, cost_ns, program_ns_per_hit }: RequestPlaintext, requests: number): string {

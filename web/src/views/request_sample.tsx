@@ -2,8 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { RequestBody, RequestSample } from "../api/requests";
-import type { EdgeEnd } from "../api/types";
+import type { EdgeEnd, RequestBody, RequestSample } from "../api/types";
 import { bytes, count, duration, moment, visible } from "../lib/format";
 import {
   compareSamples,

@@ -1,7 +1,7 @@
 // What processes add to the requests that pass through them, and how sure that is.
 
 import { Fragment } from "preact";
-import type { RequestSidecar, RequestValues, SidecarTimes } from "../api/requests";
+import type { RequestSidecar, RequestValues, SidecarTimes } from "../api/types";
 import { endName } from "../lib/edges";
 import { count, duration, percent, visible } from "../lib/format";
 import { PERCENTILES, percentileText } from "../lib/request_values";

@@ -1,6 +1,6 @@
 // Values of requests as bars over one logarithmic axis, a row for each end that saw them.
 
-import type { RequestValues } from "../api/requests";
+import type { RequestValues } from "../api/types";
 import { count } from "../lib/format";
 import {
   boundsText,

@@ -1,8 +1,8 @@
 // The result of a task of requests: how good it is, operations, single requests, and what sidecars add.
 
 import { useMemo } from "preact/hooks";
-import { type TaskRequests, taskRequests } from "../api/requests";
-import type { Task } from "../api/types";
+import { taskRequests } from "../api/requests";
+import type { Task, TaskRequests } from "../api/types";
 import { count, visible } from "../lib/format";
 import type { QualityPart } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";

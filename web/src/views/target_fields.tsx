@@ -1,8 +1,7 @@
 // The part of the create dialog that says what is profiled.
 
 import { useMemo, useState } from "preact/hooks";
-import type { Container, ContainerNames } from "../api/container_types";
-import type { Process } from "../api/types";
+import type { Container, ContainerNames, Process } from "../api/types";
 import { containerTitle, labelList, nameInPod } from "../lib/container_names";
 import { cpu, shortId, visible } from "../lib/format";
 import { cores, podsOf, sidecarLine } from "../lib/pods";

@@ -2,8 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
-import type { CpuCoverage } from "../api/coverage_types";
-import type { ImportedFile, RequestSettings, Task } from "../api/types";
+import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";

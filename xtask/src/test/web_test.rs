@@ -1,4 +1,4 @@
-//! The step `web`: lints and unit tests of the UI.
+//! The step `web`: lints and unit tests of the UI, and whether its types of the API are current.
 
 use std::fs;
 
