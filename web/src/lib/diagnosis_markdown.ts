@@ -60,7 +60,7 @@ function totals({ totals: all, coverage, window, workers }: Diagnosis): string {
     `- Requests: ${requests === null ? UNKNOWN : `${requests.per_second.toFixed(1)} a second (${prose(requests.source)})`}`,
     `- Measured: ${window.duration_s.toFixed(0)} s, ${count(coverage.samples)} samples, ${named}${share(coverage.named_percent)} can be diagnosed, ${share(coverage.attributed_percent)} attributed`,
   ];
-  const throttled = workers?.throttled ?? null;
+  const { throttled } = workers;
   if (throttled !== null) lines.push(`- Throttled: ${throttledText(throttled)}`);
   return lines.join("\n");
 }
@@ -112,7 +112,7 @@ function workers(part: Workers): string {
     ["Thread", "CPU", "Samples", "Run queue", "Waits"],
     threads.map((thread) => [
       `${code(thread.name)} ${thread.tid}`,
-      thread.cpu_percent === null ? UNKNOWN : share(thread.cpu_percent),
+      share(thread.cpu_percent),
       share(thread.share_percent),
       thread.run_queue_percent === null ? UNKNOWN : share(thread.run_queue_percent),
       watched
@@ -134,7 +134,7 @@ export function reportMarkdown(diagnosis: Diagnosis, about: string): string {
     parts.push(`To know more, supply ${prose(coverage.supply)}.`);
   parts.push("## Findings", findings.length === 0 ? "None." : findings.map(finding).join("\n\n"));
   parts.push("## Who asked for the CPU, and what it did", matrix(diagnosis));
-  if (diagnosis.workers !== null) parts.push("## Threads", workers(diagnosis.workers));
+  parts.push("## Threads", workers(diagnosis.workers));
   if (good.length > 0)
     parts.push("## Good", list(good.map(({ title, text }) => `**${prose(title)}** ${prose(text)}`)));
   if (configuration !== null)

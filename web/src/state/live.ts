@@ -80,7 +80,7 @@ function takeSelf(own: Self): void {
   self.value = own;
   const { cpu, rss } = selfHistory.peek();
   selfHistory.value = {
-    cpu: own.cpu_percent === null ? cpu : [...cpu, own.cpu_percent].slice(-HISTORY_LENGTH),
+    cpu: [...cpu, own.cpu_percent].slice(-HISTORY_LENGTH),
     rss: [...rss, own.rss_bytes].slice(-HISTORY_LENGTH),
   };
 }

@@ -20,7 +20,7 @@ function Fact({ title, help, children }: { title: string; help?: string; childre
 function Totals({ diagnosis }: { diagnosis: Diagnosis }) {
   const { totals, limits, window, workers } = diagnosis;
   const why = (...words: string[]): string => reasonOf(limits, words);
-  const throttled = workers?.throttled ?? null;
+  const { throttled } = workers;
   return (
     <dl class="facts diagnosis-totals" data-totals>
       <Fact title="CPU" help="As the kernel accounts it to the process, not from samples">

@@ -40,7 +40,7 @@ export function Report({ diagnosis, flame, about, children }: Props) {
       <div class="cards">
         <Findings diagnosis={diagnosis} flame={flame} />
         <CostMatrix matrix={diagnosis.matrix} flame={flame} />
-        {workers !== null && <WorkerTable workers={workers} limits={limits} />}
+        <WorkerTable workers={workers} limits={limits} />
         <EventLoopPart loop={diagnosis.event_loop} limits={limits} />
         <NetworkCard diagnosis={diagnosis} />
         <GoodNews diagnosis={diagnosis} />

@@ -106,11 +106,7 @@ export function WorkerTable({ workers, limits }: { workers: Workers; limits: rea
                 </td>
                 <td>{thread.role}</td>
                 <td class="numeric">
-                  {thread.cpu_percent === null ? (
-                    <Unknown why={reasonOf(limits, ["accounting", "cpu time"])} />
-                  ) : (
-                    <Bar percent={thread.cpu_percent} />
-                  )}
+                  <Bar percent={thread.cpu_percent} />
                 </td>
                 <td class="numeric">{share(thread.share_percent)}</td>
                 <td class="numeric">

@@ -70,7 +70,7 @@ function SelfCard() {
       <h2>The agent itself</h2>
       <dl class="pairs">
         <Row title="CPU now">
-          {own.cpu_percent === null ? "not known yet" : `${cpu(own.cpu_percent)} of one core`}{" "}
+          {`${cpu(own.cpu_percent)} of one core`}{" "}
           <Sparkline values={selfHistory.value.cpu} top={Math.max(5, ...selfHistory.value.cpu)} />
         </Row>
         <Row title="CPU since start">{duration(own.cpu_seconds * 1e9)}</Row>

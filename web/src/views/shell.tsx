@@ -141,7 +141,7 @@ function HealthChip() {
       {own !== null && (
         <>
           <span class="health-cost">
-            agent <b>{own.cpu_percent === null ? "?" : cpu(own.cpu_percent)}</b> CPU
+            agent <b>{cpu(own.cpu_percent)}</b> CPU
           </span>
           <span class="health-cost">
             <b>{bytes(own.rss_bytes)}</b>

@@ -163,7 +163,7 @@ function SampleFacts({ task }: { task: Task }) {
           {lowered ? `${rate} Hz, lowered from ${asked}` : `${rate ?? asked} Hz`}
         </Fact>
       )}
-      {task.coverage != null && (
+      {task.coverage !== null && (
         <Fact title="CPU time sampled" help={coverageHelp(task.coverage)}>
           {`${task.coverage.percent.toFixed(1)} %`}
         </Fact>
