@@ -43,7 +43,7 @@ pub struct Options {
 }
 
 /// What the agent held at a moment without a check-up.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Reading {
     /// Since the beginning of the loop.
     pub at_s: f64,
