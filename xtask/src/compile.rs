@@ -12,7 +12,7 @@ use crate::exec;
 /// How much of cargo's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// The crates of this workspace, and everything when it fails.
+    /// The crates of this workspace, warnings and errors.
     Short,
     All,
 }
@@ -41,7 +41,7 @@ pub(crate) fn run(command: &mut Command, output: Output) -> Result<()> {
         .spawn()
         .with_context(|| format!("start {}", exec::shown(command)))?;
     let lines = BufReader::new(child.stderr.take().context("a pipe for its output")?);
-    let (mut others, mut all) = (0, Vec::new());
+    let mut others = 0;
     for line in lines.split(b'\n') {
         let line = line.context("read the output of cargo")?;
         let line = String::from_utf8_lossy(&line).into_owned();
@@ -56,7 +56,6 @@ pub(crate) fn run(command: &mut Command, output: Output) -> Result<()> {
             Said::Routine => others += u32::from(line.trim_start().starts_with(COMPILING)),
             Said::Else => eprintln!("{line}"),
         }
-        all.push(line);
     }
     let status = child.wait().context("wait for cargo")?;
     if status.success() {
