@@ -18,7 +18,7 @@ use super::{
     rules::{Decides, DiagnosisRules, NO_SYMBOLS, OTHER, Rule, UNATTRIBUTED},
     walk::{Seen, Walk},
 };
-use crate::render::names::{display_name, module_name};
+use crate::render::names::{module_name, names_of_frames};
 
 /// By what a feature was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,17 +136,6 @@ struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     fn new(rules: &'a DiagnosisRules, profile: &'a Profile) -> Self {
-        let names = profile
-            .frames
-            .iter()
-            .map(|frame| match frame.functions.as_slice() {
-                [] => vec![Cow::Owned(display_name(profile, frame))],
-                functions => functions
-                    .iter()
-                    .map(|function| Cow::Borrowed(profile.text(function.name)))
-                    .collect(),
-            })
-            .collect();
         let sets = profile
             .processes
             .iter()
@@ -165,7 +154,7 @@ impl<'a> Walker<'a> {
         Self {
             rules,
             profile,
-            names,
+            names: names_of_frames(profile),
             candidates: HashMap::new(),
             by_thread,
             sets,

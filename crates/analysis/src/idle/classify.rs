@@ -11,7 +11,7 @@ use super::{
     IdleRules,
     rules::{Blocked, Reason, Rule},
 };
-use crate::render::{names::display_name, wait_reasons::WaitReasons};
+use crate::render::{names::names_of_frames, wait_reasons::WaitReasons};
 
 impl IdleRules {
     /// For each sample the number of the first rule that holds; `None` when the profile has no waits.
@@ -53,17 +53,7 @@ struct Matched {
 
 impl<'a> Stacks<'a> {
     fn new(rules: &'a IdleRules, profile: &'a Profile) -> Self {
-        let names: Vec<Vec<Cow<'a, str>>> = profile
-            .frames
-            .iter()
-            .map(|frame| match frame.functions.as_slice() {
-                [] => vec![Cow::Owned(display_name(profile, frame))],
-                functions => functions
-                    .iter()
-                    .map(|function| Cow::Borrowed(profile.text(function.name)))
-                    .collect(),
-            })
-            .collect();
+        let names = names_of_frames(profile);
         let waits: Vec<Vec<bool>> = names
             .iter()
             .map(|names| names.iter().map(|name| any(&rules.waiting, name)).collect())

@@ -11,6 +11,19 @@ pub fn display_name(profile: &Profile, frame: &Frame) -> String {
     format!("{}+{:#x}", module_name(profile, module), frame.offset)
 }
 
+/// The names of each frame of the profile, innermost first; never empty.
+pub(crate) fn names_of_frames(profile: &Profile) -> Vec<Vec<Cow<'_, str>>> {
+    let frames = profile.frames.iter();
+    let names = frames.map(|frame| match frame.functions.as_slice() {
+        [] => vec![Cow::Owned(display_name(profile, frame))],
+        functions => functions
+            .iter()
+            .map(|function| Cow::Borrowed(profile.text(function.name)))
+            .collect(),
+    });
+    names.collect()
+}
+
 /// Last part of the module's path, or what it is when there is no path.
 pub fn module_name<'a>(profile: &'a Profile, module: &Module) -> &'a str {
     let path = profile.text(module.path);
