@@ -3,6 +3,7 @@
 //! Edges keep sums only. Where somebody wants it, the book remembers of connections that have ended
 //! where they belonged, until it is asked.
 
+use core::ops::Add;
 use std::collections::HashMap;
 
 use profiler_model::EdgeKey;
@@ -20,6 +21,27 @@ const MOST: usize = 262_144;
 pub struct Traffic {
     pub moved: u64,
     pub captured: u64,
+}
+
+impl Add for Traffic {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            moved: self.moved.saturating_add(other.moved),
+            captured: self.captured.saturating_add(other.captured),
+        }
+    }
+}
+
+impl Traffic {
+    /// What came to it since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            moved: self.moved.saturating_sub(before.moved),
+            captured: self.captured.saturating_sub(before.captured),
+        }
+    }
 }
 
 /// What is known of one connection beside its payload.

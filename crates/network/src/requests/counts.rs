@@ -162,7 +162,7 @@ impl Counts {
             let others = other.stood_for();
             self.start_sampling().merge(&others);
         }
-        self.seen.merge(seen, |one, more| one + more);
+        self.seen.merge(seen);
         self.server_only += server_only;
         for (sum, more) in [(&mut self.client, client), (&mut self.server, server)] {
             sum.count += more.count;
@@ -173,7 +173,7 @@ impl Counts {
     }
 
     pub(super) fn halve_spans(&mut self) {
-        self.seen.halve(|one, more| one + more);
+        self.seen.halve();
     }
 
     fn start_sampling(&mut self) -> &mut Sampled {

@@ -5,6 +5,8 @@
 //! requests and the captured part both change over time, so each span of time has its own ratio. A span without captured
 //! bytes is added to the one before. The error is not known: spans are not captured at random.
 
+use core::ops::Add;
+
 use crate::edges::Traffic;
 
 /// The most spans. When they are full, they are merged in pairs.
@@ -56,7 +58,7 @@ impl Spans {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PerSpan<T>(Vec<T>);
 
-impl<T: Copy + Default> PerSpan<T> {
+impl<T: Copy + Default + Add<Output = T>> PerSpan<T> {
     pub(super) fn at(&mut self, span: usize) -> &mut T {
         let span = span.min(SPANS - 1);
         if self.0.len() <= span {
@@ -69,26 +71,19 @@ impl<T: Copy + Default> PerSpan<T> {
         self.0.get(span).copied().unwrap_or_default()
     }
 
-    pub(super) fn halve(&mut self, add: impl Fn(T, T) -> T) {
+    pub(super) fn halve(&mut self) {
         let pairs = self.0.chunks(2).map(|pair| match pair {
-            [first, second] => add(*first, *second),
+            [first, second] => *first + *second,
             rest => rest.first().copied().unwrap_or_default(),
         });
         self.0 = pairs.collect();
     }
 
-    pub(super) fn merge(&mut self, other: &Self, add: impl Fn(T, T) -> T) {
+    pub(super) fn merge(&mut self, other: &Self) {
         for (span, more) in other.0.iter().enumerate() {
             let sum = self.at(span);
-            *sum = add(*sum, *more);
+            *sum = *sum + *more;
         }
-    }
-}
-
-pub(super) fn add_traffic(one: Traffic, other: Traffic) -> Traffic {
-    Traffic {
-        moved: one.moved.saturating_add(other.moved),
-        captured: one.captured.saturating_add(other.captured),
     }
 }
 
@@ -96,38 +91,49 @@ pub(super) fn add_traffic(one: Traffic, other: Traffic) -> Traffic {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
     ended: Traffic,
-    /// Of open ones, at the last update.
     open: Traffic,
+    /// All of them when the last span ended.
+    before: Traffic,
     spans: PerSpan<Traffic>,
 }
 
 impl Coverage {
-    /// Bytes of the connections that have ended since the last call, and of those that are open. What is new of them
-    /// belongs to the span.
-    pub(super) fn update(&mut self, ended: Traffic, open: Traffic, span: usize) {
-        let now = add_traffic(ended, open);
-        let new = Traffic {
-            moved: now.moved.saturating_sub(self.open.moved),
-            captured: now.captured.saturating_sub(self.open.captured),
+    /// All open connections are added again after this.
+    pub(super) fn forget_open(&mut self) {
+        self.open = Traffic::default();
+    }
+
+    /// A connection that is open, or has ended since the last report.
+    pub(super) fn add(&mut self, traffic: Traffic, has_ended: bool) {
+        let sum = if has_ended {
+            &mut self.ended
+        } else {
+            &mut self.open
         };
-        self.ended = add_traffic(self.ended, ended);
-        self.open = open;
+        *sum = *sum + traffic;
+    }
+
+    /// What is new belongs to this span.
+    pub(super) fn report(&mut self, span: usize) {
+        let new = self.all().since(self.before);
+        self.before = self.all();
         let sum = self.spans.at(span);
-        *sum = add_traffic(*sum, new);
+        *sum = *sum + new;
     }
 
     fn all(&self) -> Traffic {
-        add_traffic(self.ended, self.open)
+        self.ended + self.open
     }
 
     pub(super) fn halve(&mut self) {
-        self.spans.halve(add_traffic);
+        self.spans.halve();
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.ended = add_traffic(self.ended, other.ended);
-        self.open = add_traffic(self.open, other.open);
-        self.spans.merge(&other.spans, add_traffic);
+        self.ended = self.ended + other.ended;
+        self.open = self.open + other.open;
+        self.before = self.before + other.before;
+        self.spans.merge(&other.spans);
     }
 
     /// Whether all was captured.
@@ -151,7 +157,7 @@ impl Coverage {
                 estimate += float(seen_in_run) * ratio(run);
                 (run, seen_in_run) = (Traffic::default(), 0);
             }
-            run = add_traffic(run, traffic);
+            run = run + traffic;
             seen_in_run += requests;
             sum += requests;
         }

@@ -3,6 +3,14 @@ use super::*;
 /// What all connections did in one span: requests, bytes of each, and how many of the requests were captured.
 type Second = (u64, u64, u64);
 
+/// Connections that have ended since the last report, and those that are open.
+fn report(coverage: &mut Coverage, ended: Traffic, open: Traffic, span: usize) {
+    coverage.forget_open();
+    coverage.add(ended, true);
+    coverage.add(open, false);
+    coverage.report(span);
+}
+
 fn estimate(seconds: &[Second]) -> Option<u64> {
     let (mut spans, mut coverage, mut seen) =
         (Spans::default(), Coverage::default(), PerSpan::default());
@@ -13,10 +21,10 @@ fn estimate(seconds: &[Second]) -> Option<u64> {
         sum += captured;
         open.moved += requests * size;
         open.captured += captured * size;
-        coverage.update(Traffic::default(), open, spans.last());
+        report(&mut coverage, Traffic::default(), open, spans.last());
         if spans.report(second * 1_000_000_000) {
             coverage.halve();
-            seen.halve(|one, more| one + more);
+            seen.halve();
         }
     }
     assert_eq!(
@@ -50,11 +58,11 @@ fn spans_without_captured_bytes_go_with_the_one_before() {
 fn an_edge_of_two_takes_the_bytes_of_both() {
     let traffic = |moved, captured| Traffic { moved, captured };
     let (mut one, mut other) = (Coverage::default(), Coverage::default());
-    one.update(traffic(10, 10), traffic(100, 50), 0);
-    other.update(Traffic::default(), traffic(40, 0), 1);
+    report(&mut one, traffic(10, 10), traffic(100, 50), 0);
+    report(&mut other, Traffic::default(), traffic(40, 0), 1);
     one.merge(&other);
     // The connections of both are open, and one of them ends.
-    one.update(traffic(60, 20), traffic(120, 40), 2);
+    report(&mut one, traffic(60, 20), traffic(120, 40), 2);
     let mut seen = PerSpan::default();
     (*seen.at(0), *seen.at(2)) = (6, 1);
     // 110 and 40 moved and 60 captured, then 40 and 10.
@@ -68,7 +76,7 @@ fn full_spans_are_merged_in_pairs() {
     for second in 1..=1000 {
         *reports.at(spans.last()) += 1_u64;
         if spans.report(second) {
-            reports.halve(|one, more| one + more);
+            reports.halve();
         }
     }
     assert!((SPANS / 2..SPANS).contains(&spans.last()));

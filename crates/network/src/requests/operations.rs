@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::edges::{Home, Traffic};
+use crate::edges::Home;
 use profiler_protocols::Protocol;
 
 use super::{
     counts::Counts,
-    estimate::{Coverage, Spans, add_traffic},
+    estimate::{Coverage, Spans},
     seen::Seen,
 };
 use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
@@ -158,27 +158,17 @@ impl Operations {
 
     /// The bytes of each connection that is open or has ended since the last call. A span of time ends.
     pub(super) fn cover<'a>(&mut self, homes: impl Iterator<Item = &'a Home>, now_ns: u64) {
-        let known = self.traffic.keys();
-        let none = <[Traffic; 2]>::default();
-        let mut sums: HashMap<EdgeKey, [Traffic; 2]> =
-            known.map(|edge| (edge.clone(), none)).collect();
+        self.traffic.values_mut().for_each(Coverage::forget_open);
         for home in homes {
-            let Some(bytes) = home.traffic else {
-                continue;
-            };
-            if !sums.contains_key(&home.edge) && sums.len() >= MAX_EDGES {
-                continue;
+            if let Some(bytes) = home.traffic
+                && let Some(coverage) = self.traffic_of(&home.edge)
+            {
+                coverage.add(bytes, home.has_ended);
             }
-            let [ended, open] = sums.entry(home.edge.clone()).or_default();
-            let sum = if home.has_ended { ended } else { open };
-            *sum = add_traffic(*sum, bytes);
         }
         let span = self.spans.last();
-        for (edge, [ended, open]) in sums {
-            self.traffic
-                .entry(edge)
-                .or_default()
-                .update(ended, open, span);
+        for coverage in self.traffic.values_mut() {
+            coverage.report(span);
         }
         if self.spans.report(now_ns) {
             self.traffic.values_mut().for_each(Coverage::halve);
@@ -186,6 +176,17 @@ impl Operations {
             let counts = edges.flat_map(|edge| edge.operations.values_mut());
             counts.for_each(Counts::halve_spans);
         }
+    }
+
+    /// `None`: there is no room for one more edge.
+    fn traffic_of(&mut self, edge: &EdgeKey) -> Option<&mut Coverage> {
+        if !self.traffic.contains_key(edge) {
+            if self.traffic.len() >= MAX_EDGES {
+                return None;
+            }
+            self.traffic.insert(edge.clone(), Coverage::default());
+        }
+        self.traffic.get_mut(edge)
     }
 
     /// A connection of the edge told something before encryption began.
