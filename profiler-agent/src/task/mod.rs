@@ -27,8 +27,8 @@ use crate::{memory_ceiling::MemoryShort, store::Refusal};
 
 pub use engine::Engine;
 pub use validate::{
-    MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, validate,
-    validate_with,
+    MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, Names,
+    validate, validate_with,
 };
 
 /// Limits of the engine.

@@ -33,7 +33,7 @@ const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
 const MAX_GROUP_BYTES: usize = 64;
 
 /// What fields and kinds are called in errors: their names in the API are given.
-pub(super) type Names = fn(&'static str) -> &'static str;
+pub type Names = fn(&'static str) -> &'static str;
 
 /// Checks everything that can be checked without looking at the machine. Errors have the names of the API.
 pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
@@ -41,10 +41,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
 }
 
 /// The same with other names in errors.
-pub fn validate_with(
-    spec: &TaskSpec,
-    names: fn(&'static str) -> &'static str,
-) -> Result<(), TaskError> {
+pub fn validate_with(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
     if let Some(duration) = spec.duration_s
         && !(1..=MAX_DURATION_S).contains(&duration)
     {
