@@ -96,7 +96,10 @@ await checks.run(
 );
 
 await checks.run("the check-up ends, with waits, connections and samples beside each other", async () => {
-  await page.waitForFunction(() => document.querySelectorAll(".group-card .state-finished").length === 3);
+  const cards = page.locator(".group-card");
+  await page
+    .waitForFunction(() => document.querySelectorAll(".group-card .state-finished").length === 3)
+    .catch(async () => assert(false, `not all have finished: ${(await cards.allTextContents()).join("; ")}`));
   const samples = Number(
     (await page.locator(".group-card").first().locator("dd").first().textContent()).replace(/\D/g, ""),
   );

@@ -16,6 +16,7 @@ import type {
 } from "../api/types";
 import { namesOf } from "../lib/container_names";
 import type { ServerEvent } from "../lib/sse";
+import { listed, type TaskList, withTask } from "../lib/task_list";
 import { route } from "./route";
 
 export type Connection = "connecting" | "live" | "polling" | "unreachable";
@@ -41,7 +42,9 @@ export const namedContainers = computed<NamedContainers>(() => {
 /** Last CPU readings of each process, oldest first. */
 export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map());
 /** By task id; null before the first answer. */
-export const tasks = signal<ReadonlyMap<string, Task> | null>(null);
+export const tasks = signal<TaskList | null>(null);
+/** Ids are never used again. */
+const deletedTasks = new Set<string>();
 /** Why the last refresh failed, when the agent answered with an error. */
 export const refreshError = signal<Problem | null>(null);
 
@@ -97,14 +100,13 @@ function applyReadings(readings: readonly ProcessReading[]): void {
   remember(readings);
 }
 
-/** Puts a task into the list (answers of create and stop arrive before their event). */
+/** Puts a task into the list (answers of create and stop arrive before their event, or after it). */
 export function putTask(task: Task): void {
-  const next = new Map(tasks.peek() ?? []);
-  next.set(task.id, task);
-  tasks.value = next;
+  tasks.value = withTask(tasks.peek(), task, deletedTasks);
 }
 
 export function dropTask(id: string): void {
+  deletedTasks.add(id);
   const next = new Map(tasks.peek() ?? []);
   next.delete(id);
   tasks.value = next;
@@ -126,6 +128,7 @@ function applyChange(change: ProcessChange): void {
     refreshListSoon();
     return;
   }
+  for (const ended of endedMeanwhile) ended.add(change.id);
   const known = processes.peek();
   if (known === null || !known.has(change.id)) return;
   const next = new Map(known);
@@ -182,11 +185,21 @@ function refreshForNames(items: readonly Process[]): void {
   }, delay);
 }
 
+/** For each list of processes that is under way, those that have ended since it was asked for. */
+const endedMeanwhile = new Set<Set<string>>();
+
 export async function refreshProcesses(): Promise<void> {
-  const { items } = await api.processes(route.peek().kernel);
-  processes.value = byId(items);
-  remember(items);
-  refreshForNames(items);
+  const ended = new Set<string>();
+  endedMeanwhile.add(ended);
+  try {
+    const answer = await api.processes(route.peek().kernel);
+    const items = answer.items.filter(({ id }) => !ended.has(id));
+    processes.value = byId(items);
+    remember(items);
+    refreshForNames(items);
+  } finally {
+    endedMeanwhile.delete(ended);
+  }
 }
 
 export async function refreshAll(): Promise<void> {
@@ -194,7 +207,7 @@ export async function refreshAll(): Promise<void> {
     const [metaNow, selfNow, taskList] = await Promise.all([api.meta(), api.self(), api.tasks()]);
     meta.value = metaNow;
     takeSelf(selfNow);
-    tasks.value = byId(taskList.items);
+    tasks.value = listed(tasks.peek(), taskList.items, deletedTasks);
     await refreshProcesses();
     refreshError.value = null;
   } catch (error) {

@@ -3,10 +3,11 @@
 import type { Checkup } from "../api/types";
 import { clock, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { isFinal } from "../lib/task_list";
 import { tasks } from "../state/live";
 import { StopAll } from "./group";
 import { PageLink } from "./page_link";
-import { isFinal, Progress, StateChip } from "./task_state";
+import { Progress, StateChip } from "./task_state";
 
 export function CheckupProgress({ checkup }: { checkup: Checkup }) {
   const known = tasks.value;

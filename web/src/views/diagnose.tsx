@@ -5,6 +5,7 @@ import { checkups } from "../api/checkups";
 import type { Checkup, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { isFinal } from "../lib/task_list";
 import { useAnswer } from "../state/answer";
 import { tasks } from "../state/live";
 import { openView, patchRoute } from "../state/route";
@@ -12,7 +13,6 @@ import { Changing } from "./changing";
 import { CheckupMark } from "./checkup";
 import { PageLink } from "./page_link";
 import { Loading } from "./states";
-import { isFinal } from "./task_state";
 import { namedTarget } from "./tasks";
 
 /** Single results that are offered. */

@@ -9,13 +9,14 @@ import { tasksOfGroup } from "../lib/checkup";
 import { resolutionPoints } from "../lib/estimate";
 import { bytes, clock, count, duration, percent, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { isFinal } from "../lib/task_list";
 import { putTask, tasks } from "../state/live";
 import { useRefetched } from "../state/refetch";
 import { href, openView } from "../state/route";
 import { Changing } from "./changing";
 import { PageLink } from "./page_link";
 import { Empty, Loading } from "./states";
-import { elapsedSeconds, isFinal, lossText, Progress, StateChip } from "./task_state";
+import { elapsedSeconds, lossText, Progress, StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
 
 const REFETCH_MS = 3_000;

@@ -3,10 +3,6 @@
 import type { StackQuality, Task } from "../api/types";
 import { clock, count, percent } from "../lib/format";
 
-export function isFinal(task: Task): boolean {
-  return task.state === "finished" || task.state === "failed" || task.state === "cancelled";
-}
-
 export function StateChip({ task }: { task: Task }) {
   return (
     <span class={`state-chip state-${task.state}`}>

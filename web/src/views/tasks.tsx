@@ -5,13 +5,14 @@ import { api } from "../api/client";
 import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { isFinal } from "../lib/task_list";
 import { targetNames, targetText } from "../lib/task_spec";
 import { dropTask, namedContainers, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
 import { Changing } from "./changing";
 import { DropTarget, ImportButton, ImportError, useImport } from "./import_profile";
 import { Empty, Loading } from "./states";
-import { isFinal, lossText, Progress, StateChip } from "./task_state";
+import { lossText, Progress, StateChip } from "./task_state";
 import { type Column, VirtualTable } from "./virtual_table";
 
 /** The target with the names that its processes had when the task began, where that is known. */
