@@ -13,7 +13,9 @@ pub const PIECE_TLS: u32 = 2;
 /// [`crate::network::Connection::capture_bytes`]: as many bytes as the task captures of each piece.
 pub const CAPTURE_DEFAULT: u32 = 0;
 /// No pieces of this connection.
-pub const CAPTURE_STOP: u32 = u32::MAX;
+pub const CAPTURE_STOP: u32 = CAPTURE_STEADY - 1;
+/// Beside the others: the connection takes no turns ([`Sampling`]), because what it says builds on what it said before.
+pub const CAPTURE_STEADY: u32 = 1 << 31;
 
 /// Bytes of a piece that can leave the kernel: with its head 16 KiB.
 pub const MAX_PIECE_BYTES: usize = (16 << 10) - size_of::<PieceHead>();
@@ -87,7 +89,7 @@ pub struct DatagramSocket {
     pub padding: u32,
 }
 
-/// Where in [`PieceHead::flags`] the mask of the sampling lies.
+/// Where in [`PieceHead::flags`] the bits of [`Sampling`] lie.
 pub const PIECE_SAMPLING_SHIFT: u32 = 8;
 
 /// The client's port of a connection, by one of its ends and its `DIRECTION_*`. REDIRECT and DNAT change
@@ -102,12 +104,75 @@ pub const fn client_port(direction: u32, local_port: u16, remote_port: u16) -> u
     }
 }
 
-/// Whether connections with this key are captured: those whose hash has none of the bits of `mask`, which
-/// is a power of two less one. With 0 all are.
-pub const fn is_sampled_key(key: u64, mask: u32) -> bool {
-    // Fibonacci hashing: the upper bits depend on all of the number.
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    hash as u32 & mask == 0
+/// Which connections are captured: one in so many, which is a power of two. Either the same ones all the time, or all
+/// of them in turn: a round has as many turns as that number, and each connection has one of them, another in each round.
+/// The default: all, all the time.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling(u32);
+
+const HALVINGS: u32 = 0x1f;
+const TURNS: u32 = 0x20;
+/// Two to the power of this is the length of a turn in nanoseconds: 34 ms. Requests that take longer are never seen whole; more
+/// of them than few connections can have would be needed to make turns necessary.
+const TURN_SHIFT: u32 = 25;
+
+impl Sampling {
+    /// One connection of two to the power of `halvings`, which is at most 16.
+    pub const fn new(halvings: u32, takes_turns: bool) -> Self {
+        Self(halvings & HALVINGS | if takes_turns { TURNS } else { 0 })
+    }
+
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & (HALVINGS | TURNS))
+    }
+
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The same for a connection that takes no turns.
+    #[must_use]
+    pub const fn steady(self) -> Self {
+        Self(self.0 & HALVINGS)
+    }
+
+    pub const fn takes_turns(self) -> bool {
+        self.0 & TURNS != 0
+    }
+
+    /// Two to the power of this is of how many connections one is captured.
+    pub const fn halvings(self) -> u32 {
+        self.0 & HALVINGS
+    }
+
+    pub const fn one_of(self) -> u32 {
+        1 << self.halvings()
+    }
+
+    /// Number of the round at a time of `CLOCK_MONOTONIC`; 0: no turns.
+    pub const fn round(self, at_ns: u64) -> u64 {
+        if self.takes_turns() {
+            at_ns >> TURN_SHIFT >> self.halvings()
+        } else {
+            0
+        }
+    }
+
+    /// Whether connections with this key are captured then.
+    pub const fn has(self, key: u64, at_ns: u64) -> bool {
+        // Fibonacci hashing: the upper bits depend on all of the number.
+        let mut hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut turn = 0;
+        if self.takes_turns() {
+            // The end of `SplitMix64` (Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators): a
+            // connection's turn of one round says nothing of its next, nor of those of others.
+            hash ^= self.round(at_ns).wrapping_mul(0xd1b5_4a32_d192_ed03);
+            hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            turn = at_ns >> TURN_SHIFT;
+        }
+        (hash >> 40 ^ turn) & (self.one_of() - 1) as u64 == 0
+    }
 }
 
 /// What one call moved over one connection. Record, with the captured bytes behind it.
@@ -128,8 +193,7 @@ pub struct PieceHead {
     /// In the agent's PID namespace; 0: none there.
     pub pid: u32,
     pub tid: u32,
-    /// `PIECE_*`, and above them by [`PIECE_SAMPLING_SHIFT`] which connections were captured: one in so many and
-    /// one.
+    /// `PIECE_*`, and above them by [`PIECE_SAMPLING_SHIFT`] the [`Sampling`] by which it was captured.
     pub flags: u32,
     /// Pieces of this connection so far that did not fit the ring buffer.
     pub lost: u32,
@@ -235,16 +299,17 @@ mod tests {
     fn both_ends_are_captured_alike_where_the_servers_port_is_translated() {
         // As the client has the server's port, and as the server has it.
         for (asked, serves) in [(80, 15_001), (80, 8080), (8080, 15_006), (8080, 8080)] {
-            for mask in [1, 3, 7, 15] {
+            for halvings in 1..=4 {
+                let sampling = Sampling::new(halvings, false);
                 for client in 32_768..61_000 {
                     let at_client = client_port(DIRECTION_CLIENT, client, asked);
                     for direction in [DIRECTION_SERVER, DIRECTION_UNKNOWN] {
                         let at_server = client_port(direction, serves, client);
                         let ends = [at_client, at_server];
-                        let [one, other] = ends.map(|port| is_sampled_key(u64::from(port), mask));
+                        let [one, other] = ends.map(|port| sampling.has(u64::from(port), 0));
                         assert_eq!(
                             one, other,
-                            "{client} asks {asked}, {serves} serves, mask {mask}"
+                            "{client} asks {asked}, {serves} serves, {sampling:?}"
                         );
                     }
                 }
@@ -258,14 +323,75 @@ mod tests {
         for first in [32_768, 32_769] {
             let ports = (first..60_999).step_by(2);
             let all = ports.clone().count();
-            for mask in [0_u32, 1, 3, 7, 15] {
-                let captured = ports.clone().filter(|port| is_sampled_key(*port, mask));
-                let stands_for = captured.count() * (mask as usize + 1);
+            for halvings in 0..=4 {
+                let sampling = Sampling::new(halvings, false);
+                let captured = ports.clone().filter(|port| sampling.has(*port, 0));
+                let stands_for = captured.count() * sampling.one_of() as usize;
                 assert!(
                     stands_for.abs_diff(all) * 100 <= all,
-                    "{stands_for} of {all}, mask {mask}"
+                    "{stands_for} of {all}, {sampling:?}"
                 );
             }
         }
+    }
+
+    const TURN_NS: u64 = 1 << TURN_SHIFT;
+
+    /// The turn that a port has in a round, of so many.
+    fn turn_of(sampling: Sampling, port: u64, round: u64) -> u64 {
+        let turns = u64::from(sampling.one_of());
+        let first_ns = round * turns * TURN_NS;
+        let is_captured = |turn: &u64| sampling.has(port, first_ns + turn * TURN_NS);
+        let mut taken = (0..turns).filter(is_captured);
+        let (Some(turn), None) = (taken.next(), taken.next()) else {
+            panic!("not one of {turns} turns");
+        };
+        assert_eq!(sampling.round(first_ns + turn * TURN_NS + 1), round);
+        turn
+    }
+
+    #[test]
+    fn each_connection_has_one_turn_of_a_round_and_another_in_the_next() {
+        for halvings in 1..=4 {
+            let sampling = Sampling::new(halvings, true);
+            assert!(sampling.takes_turns() && !sampling.steady().takes_turns());
+            let turns = usize::try_from(sampling.one_of()).unwrap();
+            // How often two ports have the same turn, and one port has the same turn in two rounds.
+            let (mut same_port, mut same_round) = (0, 0);
+            let mut times = [0_usize; 16];
+            let rounds = 1000;
+            for round in 50_000..50_000 + rounds {
+                let turn = turn_of(sampling, 40_000, round);
+                times[usize::try_from(turn).unwrap()] += 1;
+                same_port += usize::from(turn == turn_of(sampling, 40_000, round + 1));
+                same_round += usize::from(turn == turn_of(sampling, 40_002, round));
+            }
+            let expected = usize::try_from(rounds).unwrap() / turns;
+            let of_turns = times.get(..turns).unwrap();
+            for times in of_turns.iter().chain([&same_port, &same_round]) {
+                let is_even = times.abs_diff(expected) < 130;
+                assert!(
+                    is_even,
+                    "{times} of {rounds}, {expected} expected, {halvings}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn those_that_are_captured_of_more_are_captured_of_fewer() {
+        for port in 32_768..61_000 {
+            let has = |halvings| Sampling::new(halvings, false).has(port, 77);
+            assert!(!has(3) || has(2), "{port}");
+        }
+    }
+
+    #[test]
+    fn a_sampling_is_its_bits() {
+        for sampling in [Sampling::new(0, false), Sampling::new(16, true)] {
+            assert_eq!(Sampling::from_bits(sampling.bits() | 0x40), sampling);
+        }
+        assert_eq!(Sampling::default().one_of(), 1);
+        assert!(Sampling::default().has(7, 7));
     }
 }

@@ -7,7 +7,7 @@ use aya::{
 use btf_rs::Btf;
 use profiler_common::payload::{
     PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
-    PLACE_MESSAGES, PLACE_PARTS, PayloadConfig,
+    PLACE_MESSAGES, PLACE_PARTS, PayloadConfig, Sampling,
 };
 use rustix::time::{ClockId, clock_getres};
 
@@ -160,10 +160,10 @@ impl CaptureControl {
         Ok(result.return_value == 1)
     }
 
-    /// From now on connections are captured whose hash has none of these bits.
-    pub fn sample(&mut self, mask: u32) -> Result<(), LoadError> {
+    /// From now on these connections are captured.
+    pub fn sample(&mut self, sampling: Sampling) -> Result<(), LoadError> {
         self.sampling
-            .set(0, mask, 0)
+            .set(0, sampling.bits(), 0)
             .map_err(|source| LoadError::Map {
                 map: "PIECE_SAMPLING",
                 source: source.into(),

@@ -14,17 +14,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_common::payload::CAPTURE_STOP;
+use profiler_common::payload::{CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, Sampling};
 use profiler_model::MAX_CAPTURE_BYTES;
-use profiler_network::requests::{CaptureOrder, Facts, PayloadEvent, Whole};
+use profiler_network::requests::{CaptureBytes, CaptureOrder, Facts, PayloadEvent, Whole};
 use profiler_sandbox::opener;
 
 use super::{
     requests_events::{Heard, Told},
-    requests_share::{LOOK, Share, thread_cpu},
+    requests_share::{LOOK, Share, Turns, thread_cpu},
     timeline::monotonic_ns,
 };
-use crate::bpf::{CaptureControl, LoadError, PieceReader};
+use crate::bpf::{CaptureControl, PieceReader};
 
 /// Time between two readings when there is little to read, and when there is much.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -65,6 +65,8 @@ struct Reading<L> {
     control: CaptureControl,
     listener: L,
     share: Share,
+    turns: Turns,
+    sampling: Sampling,
     clock: Clock,
     /// Pieces that were lost until the last look at the share.
     judged_lost: u64,
@@ -93,6 +95,8 @@ impl<L: Listener> Payload<L> {
             control,
             listener,
             share,
+            turns: Turns::default(),
+            sampling: Sampling::default(),
             clock: Clock::start(),
             judged_lost: 0,
             sampled_ns: 0,
@@ -256,6 +260,7 @@ impl<L: Listener> Reading<L> {
             reader,
             heard,
             listener,
+            turns,
             newest_ns,
             ..
         } = self;
@@ -266,6 +271,7 @@ impl<L: Listener> Reading<L> {
                     listener.take(lost);
                 }
                 *newest_ns = piece.at_ns;
+                turns.note(piece.cookie);
                 listener.take(PayloadEvent::Piece(piece));
             }
             Told::End(event) => listener.take(event),
@@ -275,11 +281,13 @@ impl<L: Listener> Reading<L> {
     /// Passes on what the listener wants of connections.
     fn order(&mut self) {
         for (cookie, order) in self.listener.orders() {
-            let capture_bytes = match order {
-                CaptureOrder::Stop => CAPTURE_STOP,
-                CaptureOrder::Bytes(bytes) => bytes.clamp(1, MAX_CAPTURE_BYTES),
+            let bytes = match order.bytes {
+                CaptureBytes::Usual => CAPTURE_DEFAULT,
+                CaptureBytes::Stop => CAPTURE_STOP,
+                CaptureBytes::First(bytes) => bytes.clamp(1, MAX_CAPTURE_BYTES),
             };
-            match self.control.order(cookie, capture_bytes) {
+            let steady = if order.is_steady { CAPTURE_STEADY } else { 0 };
+            match self.control.order(cookie, bytes | steady) {
                 // It may have ended.
                 Ok(_is_there) => {}
                 Err(error) => tracing::debug!(%error, "say what is captured of a connection"),
@@ -291,23 +299,27 @@ impl<L: Listener> Reading<L> {
     fn judge(&mut self, elapsed: Duration, cpu: Duration) {
         let lost = self.heard.lost();
         let lost_now = lost.saturating_sub(std::mem::replace(&mut self.judged_lost, lost));
-        let Some(one_of) = self.share.look(elapsed, cpu, lost_now) else {
-            return;
-        };
-        self.fewest.store(self.share.fewest(), Ordering::Relaxed);
-        tracing::info!(
-            one_of,
-            ?cpu,
-            lost_now,
-            "payload is captured of one connection in so many"
-        );
-        if let Err(error) = self.sample(one_of) {
-            tracing::warn!(%error, "sample connections");
+        let is_changed = self.share.look(elapsed, cpu, lost_now).is_some();
+        let one_of = self.share.one_of();
+        let in_turns = self.turns.look() && one_of > 1;
+        if is_changed {
+            self.fewest.store(self.share.fewest(), Ordering::Relaxed);
+            tracing::info!(
+                one_of,
+                in_turns,
+                ?cpu,
+                lost_now,
+                "payload is captured of one connection in so many"
+            );
+            self.sampled_ns = monotonic_ns();
         }
-    }
-
-    fn sample(&mut self, one_of: u32) -> Result<(), LoadError> {
-        self.sampled_ns = monotonic_ns();
-        self.control.sample(one_of.saturating_sub(1))
+        let sampling = Sampling::new(one_of.trailing_zeros(), in_turns);
+        if sampling == self.sampling {
+            return;
+        }
+        match self.control.sample(sampling) {
+            Ok(()) => self.sampling = sampling,
+            Err(error) => tracing::warn!(%error, "sample connections"),
+        }
     }
 }

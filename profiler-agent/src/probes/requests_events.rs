@@ -6,11 +6,12 @@ use profiler_common::{
     network::{DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_JOINED},
     payload::{
         DATAGRAM_REST_NS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead,
+        Sampling,
     },
 };
 use profiler_network::{
     edges::socket_address,
-    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
+    requests::{Drawn, Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
 };
 
 use crate::bpf::PieceRecord;
@@ -156,8 +157,9 @@ fn facts(connection: &PieceConnection) -> Facts {
 fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
     let is_send = head.flags & PIECE_SENT != 0;
     let since_ns = (head.since_ns != 0).then_some(head.since_ns);
+    let sampling = Sampling::from_bits(head.flags >> PIECE_SAMPLING_SHIFT);
     PayloadPiece {
-        one_of: (head.flags >> PIECE_SAMPLING_SHIFT).saturating_add(1),
+        drawn: Drawn::new(sampling.halvings(), sampling.round(head.header.time_ns)),
         cookie: head.cookie,
         pid: head.pid,
         tid: head.tid,

@@ -45,7 +45,7 @@ fn a_piece_is_told_with_its_bytes() {
         bytes: b"GET",
     };
     let expected = PayloadPiece {
-        one_of: 1,
+        drawn: Drawn::ALL,
         cookie: 42,
         pid: 11,
         tid: 12,

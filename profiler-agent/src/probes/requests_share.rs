@@ -17,6 +17,39 @@ const FREE_PERCENT: u64 = 35;
 /// So many looks in a row must find that much unused: what is captured anew begins in the middle.
 const CALM_LOOKS: u32 = 20;
 
+/// Open connections of which something comes between two looks, by a hash of each: more are few.
+const FEW: u32 = 16;
+/// With so many again they are not.
+const MANY: u32 = 100;
+
+/// Whether connections take turns: where few are captured, which ones would decide what is found.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// A bit for each hash (Whang, Vander-Zanden and Taylor 1990, A Linear-Time Probabilistic Counting Algorithm).
+    seen: [u64; 8],
+    are_taken: bool,
+}
+
+impl Turns {
+    /// Something of a connection has come.
+    pub(super) fn note(&mut self, cookie: u64) {
+        let hash = cookie.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        if let Ok(place) = usize::try_from(hash / 64)
+            && let Some(bits) = self.seen.get_mut(place)
+        {
+            *bits |= 1 << (hash % 64);
+        }
+    }
+
+    pub(super) fn look(&mut self) -> bool {
+        let seen = std::mem::take(&mut self.seen);
+        let connections: u32 = seen.iter().map(|bits| bits.count_ones()).sum();
+        // Within a look several have their turn after each other.
+        self.are_taken = connections < if self.are_taken { MANY } else { FEW };
+        self.are_taken
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Share {
     percent: u64,
@@ -102,6 +135,21 @@ mod tests {
     /// A second in which so many milliseconds were used.
     fn look(share: &mut Share, used_ms: u64, lost: u64) -> Option<u32> {
         share.look(Duration::from_secs(1), Duration::from_millis(used_ms), lost)
+    }
+
+    #[test]
+    fn few_connections_take_turns() {
+        let mut turns = Turns::default();
+        let mut look = |connections: std::ops::Range<u64>| {
+            connections.for_each(|cookie| turns.note(cookie));
+            turns.look()
+        };
+        assert!(!look(0..40));
+        assert!(look(0..8));
+        assert!(look(100..140), "several turns of one look");
+        assert!(!look(0..300));
+        assert!(!look(0..40));
+        assert!(look(0..0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use profiler_protocols::Status;
 
 use super::{
+    draws::Draws,
     estimate::{Coverage, PerSpan, times},
     operations::Counted,
     seen::Seen,
@@ -13,11 +14,6 @@ use profiler_model::{Outcomes, SeenBy, Tally, Timings};
 
 /// Different statuses of one operation that are told apart.
 pub(super) const MAX_STATUSES: usize = 24;
-/// Client ports of one operation that are told apart while connections are sampled; with more the interval is not
-/// known.
-const MAX_SAMPLED_PORTS: usize = 8192;
-/// With fewer it would promise too much.
-const LEAST_SAMPLED_PORTS: usize = 10;
 pub(super) const OTHER: &str = "other";
 
 #[derive(Clone, Debug, Default)]
@@ -39,80 +35,14 @@ struct Sampled {
     /// With those from before.
     tally: Tally,
     server_only: u64,
-    /// By what decided that their connection was captured, and of how many connections one was captured then.
-    parts: BTreeMap<(Draw, u32), u64>,
-    /// There was no room for some of them.
-    is_cut: bool,
-}
-
-/// What decides whether a connection is captured. All connections with the same client port are captured or none is, so
-/// each port is one draw, however often it is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Draw {
-    Port(u16),
-    /// Unix sockets have no ports.
-    Cookie(u64),
-}
-
-impl Draw {
-    fn of(seen: &Seen) -> Self {
-        match seen.client.port() {
-            0 => Self::Cookie(seen.cookie),
-            port => Self::Port(port),
-        }
-    }
+    draws: Draws,
 }
 
 impl Sampled {
-    fn add(&mut self, draw: Draw, one_of: u32, requests: u64) {
-        let key = (draw, one_of);
-        if self.parts.len() < MAX_SAMPLED_PORTS || self.parts.contains_key(&key) {
-            *self.parts.entry(key).or_default() += requests;
-        } else {
-            self.is_cut = true;
-        }
-    }
-
     fn merge(&mut self, other: &Self) {
-        self.is_cut |= other.is_cut;
         merge_tally(&mut self.tally, &other.tally);
         self.server_only += other.server_only;
-        for ((draw, one_of), requests) in &other.parts {
-            self.add(*draw, *one_of, *requests);
-        }
-    }
-
-    /// Of the sum that draws stand for. `None`: not known, as few or none were captured when `fewest`, one in so many,
-    /// were.
-    ///
-    /// Each draw has the same chance 1/n: of `y` requests that a captured one had, `n * (n - 1) * y^2` comes to the variance
-    /// of the sum of all `n * y` (Horvitz and Thompson 1952, for independent draws). Where n changes meanwhile, those that
-    /// are captured at the larger one are among those of the smaller: `y` requests at n and `z` at m > n bring
-    /// `2 * m * (n - 1) * y * z` as well.
-    fn variance(&self, fewest: u32) -> Option<u64> {
-        let at_fewest = self.parts.keys().filter(|(_, one_of)| *one_of == fewest);
-        if self.is_cut || (fewest > 1 && at_fewest.count() < LEAST_SAMPLED_PORTS) {
-            return None;
-        }
-        // In their order, so that those of one draw stand together, the smaller n first.
-        let parts: Vec<(Draw, u64, u64)> = self
-            .parts
-            .iter()
-            .map(|((draw, one_of), requests)| (*draw, u64::from(*one_of), *requests))
-            .collect();
-        let mut variance: u64 = 0;
-        for parts in parts.chunk_by(|one, next| one.0 == next.0) {
-            // Sum of `(n - 1) * y` before the part.
-            let mut before: u64 = 0;
-            for (_draw, of, requests) in parts {
-                let own = of.saturating_sub(1).saturating_mul(*requests);
-                let with = own.saturating_add(before.saturating_mul(2));
-                let part = of.saturating_mul(*requests).saturating_mul(with);
-                variance = variance.saturating_add(part);
-                before = before.saturating_add(own);
-            }
-        }
-        Some(variance)
+        self.draws.merge(&other.draws);
     }
 }
 
@@ -132,18 +62,18 @@ impl Counts {
         }
         if counted == Counted::Here {
             let is_server = u64::from(seen.seen_by == SeenBy::Server);
-            if seen.one_of > 1 {
+            if seen.drawn.one_of() > 1 {
                 self.start_sampling();
             }
             self.server_only += is_server;
             add_to_tally(&mut self.tally, seen, 1);
             *self.seen.at(span) += 1;
             if let Some(sampled) = &mut self.sampled {
-                let of = u64::from(seen.one_of);
+                let of = u64::from(seen.drawn.one_of());
                 sampled.server_only += is_server * of;
                 add_to_tally(&mut sampled.tally, seen, of);
-                if seen.one_of > 1 {
-                    sampled.add(Draw::of(seen), seen.one_of, 1);
+                if seen.drawn.one_of() > 1 {
+                    sampled.draws.add(seen);
                 }
             }
         }
@@ -210,7 +140,7 @@ impl Counts {
             return (self.tally.clone(), self.server_only);
         }
         let sampled = self.stood_for();
-        let variance = sampled.variance(fewest);
+        let variance = sampled.draws.variance(fewest);
         if variance.is_none()
             && let Some(factor) = coverage.and_then(|coverage| coverage.factor(&self.seen))
         {

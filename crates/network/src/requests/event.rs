@@ -9,6 +9,35 @@ pub enum Plaintext {
     Tls,
 }
 
+/// Why something that went over a connection was captured: of how many connections one was, a power of two, and where connections
+/// take turns, in which round of turns. In one number, as every request carries it: exponent and round, which begins
+/// again after 2^27 rounds, half a year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn(u32);
+
+const EXPONENT_BITS: u32 = 5;
+
+impl Drawn {
+    /// All connections were captured.
+    pub const ALL: Self = Self(0);
+
+    /// One connection of two to the power of `exponent`; `round` is 0 without turns.
+    #[expect(clippy::cast_possible_truncation, reason = "rounds begin again")]
+    pub const fn new(exponent: u32, round: u64) -> Self {
+        Self((round as u32) << EXPONENT_BITS | exponent & ((1 << EXPONENT_BITS) - 1))
+    }
+
+    /// Of so many connections one was captured.
+    pub const fn one_of(self) -> u32 {
+        1 << (self.0 & ((1 << EXPONENT_BITS) - 1))
+    }
+
+    /// 0 without turns.
+    pub const fn round(self) -> u32 {
+        self.0 >> EXPONENT_BITS
+    }
+}
+
 /// What one call moved over one connection. Times are `CLOCK_MONOTONIC` in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadPiece {
@@ -31,8 +60,7 @@ pub struct PayloadPiece {
     pub length: u64,
     /// The first of them.
     pub bytes: Vec<u8>,
-    /// Of so many connections one was captured.
-    pub one_of: u32,
+    pub drawn: Drawn,
 }
 
 /// What is known at the end of a connection of whether all of it was seen.

@@ -48,11 +48,33 @@ pub struct Facts {
 /// What the kernel side is asked to do from now on with the calls on a socket. Payload that a TLS
 /// library hands over or takes is not concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CaptureOrder {
+pub struct CaptureOrder {
+    pub bytes: CaptureBytes,
+    /// It takes no turns with others where few connections are sampled: what it says builds on what it said before.
+    pub is_steady: bool,
+}
+
+/// What is captured of each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CaptureBytes {
+    /// As of all connections.
+    Usual,
     /// No more payload: nothing comes of it.
     Stop,
-    /// So many of the first bytes of each call.
-    Bytes(u32),
+    /// So many of the first bytes.
+    First(u32),
+}
+
+impl CaptureOrder {
+    /// As it is where nothing was ordered.
+    pub const USUAL: Self = Self {
+        bytes: CaptureBytes::Usual,
+        is_steady: false,
+    };
+    pub const STOP: Self = Self {
+        bytes: CaptureBytes::Stop,
+        is_steady: false,
+    };
 }
 
 /// What only the kernel side can count, from the start of the task.

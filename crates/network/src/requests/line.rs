@@ -7,8 +7,8 @@ use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsS
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
-    event::{Plaintext, Whole},
-    facts::{CaptureOrder, Facts, is_unix_end},
+    event::{Drawn, Plaintext, Whole},
+    facts::{CaptureBytes, CaptureOrder, Facts, is_unix_end},
     seen::Place,
     stamps::Stamps,
     talk::{Deafness, Talk},
@@ -36,8 +36,10 @@ pub(super) struct Line {
     pub(super) facts: Facts,
     /// Who last moved something.
     pub(super) pid: u32,
-    /// Of so many connections one is captured.
-    pub(super) one_of: u32,
+    /// Why its last piece was captured.
+    pub(super) drawn: Drawn,
+    /// Holes that are there because others had their turn.
+    others_turns: u64,
     /// What goes over the socket as it is.
     wire: Option<Talk>,
     /// What a TLS library gives and takes; then the wire carries nothing to be read.
@@ -59,7 +61,7 @@ pub(super) struct Line {
     pub(super) is_read_at_other_end: bool,
     /// When it ended, in reports.
     pub(super) gone: Option<u64>,
-    ordered: Option<CaptureOrder>,
+    ordered: CaptureOrder,
 }
 
 impl Line {
@@ -67,7 +69,8 @@ impl Line {
         Self {
             facts,
             pid: 0,
-            one_of: 1,
+            drawn: Drawn::ALL,
+            others_turns: 0,
             wire: None,
             tls: None,
             pieces: 0,
@@ -79,8 +82,13 @@ impl Line {
             is_greeted: false,
             is_read_at_other_end: false,
             gone: None,
-            ordered: None,
+            ordered: CaptureOrder::USUAL,
         }
+    }
+
+    /// Nothing has gone over it yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.pieces == 0
     }
 
     /// Where a piece of this kind goes; `None`: nowhere, because better is known.
@@ -120,7 +128,7 @@ impl Line {
         for talk in self.wire.iter_mut().chain(&mut self.tls) {
             talk.restart();
         }
-        self.ordered
+        (self.ordered != CaptureOrder::USUAL).then_some(self.ordered)
     }
 
     /// Which end it is has become known; what one kind of plaintext has brought until then comes out.
@@ -164,12 +172,22 @@ impl Line {
         out: &mut Vec<Exchange>,
     ) {
         // Then nobody wanted the rest.
-        let is_stopped = self.tls.is_some() || self.ordered == Some(CaptureOrder::Stop);
-        let Some(talk) = self.talk_mut(plaintext) else {
+        let is_stopped = self.tls.is_some() || self.ordered.bytes == CaptureBytes::Stop;
+        let talk = match plaintext {
+            Plaintext::Wire => self.wire.as_mut(),
+            Plaintext::Tls => self.tls.as_mut(),
+        };
+        let Some(talk) = talk else {
             return;
         };
         match plaintext {
             Plaintext::Wire if is_stopped => {}
+            Plaintext::Wire if self.drawn.round() != 0 => {
+                // Others have had their turn since its last piece, if anything was missed.
+                let gaps = talk.trouble().gaps;
+                talk.reaches(whole.sent, whole.received, out);
+                self.others_turns += talk.trouble().gaps.saturating_sub(gaps);
+            }
             Plaintext::Wire => talk.reaches(whole.sent, whole.received, out),
             Plaintext::Tls if whole.tls => {}
             Plaintext::Tls => talk.lose(out),
@@ -193,8 +211,22 @@ impl Line {
 
     /// Holes in what was seen of it.
     pub(super) fn holes(&self) -> u64 {
+        self.lost_pieces.saturating_add(self.gaps())
+    }
+
+    /// Places without payload that nobody expected.
+    pub(super) fn gaps(&self) -> u64 {
         let of_talks = self.talks().map(|talk| talk.trouble().gaps);
-        self.lost_pieces.saturating_add(of_talks.sum())
+        of_talks.sum::<u64>().saturating_sub(self.others_turns)
+    }
+
+    /// Others had their turn: nobody knows what went over it since its last piece. From here on nothing is missing.
+    pub(super) fn begin_turn(&mut self, out: &mut Vec<Exchange>) {
+        let gaps = self.gaps();
+        for talk in self.wire.iter_mut().chain(&mut self.tls) {
+            talk.lose(out);
+        }
+        self.others_turns += self.gaps().saturating_sub(gaps);
     }
 
     /// What its requests are seen with.
@@ -202,7 +234,7 @@ impl Line {
         Place {
             cookie,
             pid: self.pid,
-            one_of: self.one_of,
+            drawn: self.drawn,
             local: self.facts.local,
             remote: self.facts.remote,
         }
@@ -260,28 +292,50 @@ impl Line {
 
     /// What the kernel side should do from now on, when that has changed.
     pub(super) fn order(&mut self) -> Option<CaptureOrder> {
-        let wanted = self.wanted()?;
-        if self.ordered == Some(wanted) || self.ordered == Some(CaptureOrder::Stop) {
-            return None;
-        }
-        self.ordered = Some(wanted);
-        Some(wanted)
+        let before = self.ordered;
+        let bytes = match (before.bytes, self.wanted_bytes()) {
+            (CaptureBytes::Stop, _) | (_, None) => before.bytes,
+            (_, Some(bytes)) => bytes,
+        };
+        self.ordered = CaptureOrder {
+            bytes,
+            is_steady: before.is_steady || self.is_steady(),
+        };
+        (self.ordered != before).then_some(self.ordered)
     }
 
-    fn wanted(&self) -> Option<CaptureOrder> {
+    /// Whether it would be understood badly in turns: headers stand in tables that were filled before, statements have the names
+    /// that they were given before, and answers that only their order tells apart belong to nobody knows which request.
+    fn is_steady(&self) -> bool {
+        let mut protocols = self.talks().filter_map(|talk| talk.protocol);
+        protocols.any(|protocol| match protocol {
+            Protocol::Http2 | Protocol::Grpc => true,
+            // An order has its price. A turn that is missed before it does them less harm.
+            Protocol::WebSocket | Protocol::Redis | Protocol::PostgreSql | Protocol::MySql => {
+                self.drawn != Drawn::ALL
+            }
+            Protocol::Http1
+            | Protocol::Dns
+            | Protocol::Kafka
+            | Protocol::MongoDb
+            | Protocol::Tls => false,
+        })
+    }
+
+    fn wanted_bytes(&self) -> Option<CaptureBytes> {
         if self.tls.is_some() {
-            return Some(CaptureOrder::Stop);
+            return Some(CaptureBytes::Stop);
         }
         let wire = self.wire.as_ref()?;
         match (wire.protocol, wire.deafness()) {
-            (_, Some(Deafness::Unknown | Deafness::Undirected)) => Some(CaptureOrder::Stop),
+            (_, Some(Deafness::Unknown | Deafness::Undirected)) => Some(CaptureBytes::Stop),
             (_, Some(Deafness::Ended)) => None,
             (Some(Protocol::Tls), None) => {
                 let is_told = wire.tls.as_ref().is_some_and(|tls| tls.version.is_some());
-                (is_told || self.pieces >= HANDSHAKE_PIECES).then_some(CaptureOrder::Stop)
+                (is_told || self.pieces >= HANDSHAKE_PIECES).then_some(CaptureBytes::Stop)
             }
             (Some(Protocol::Http2 | Protocol::Grpc), None) => {
-                Some(CaptureOrder::Bytes(HTTP2_BYTES))
+                Some(CaptureBytes::First(HTTP2_BYTES))
             }
             (
                 Some(
@@ -295,7 +349,7 @@ impl Line {
                 None,
             ) => wire
                 .wants_bytes()
-                .then_some(CaptureOrder::Bytes(STORE_BYTES)),
+                .then_some(CaptureBytes::First(STORE_BYTES)),
             (None | Some(Protocol::Http1 | Protocol::WebSocket), None) => None,
         }
     }

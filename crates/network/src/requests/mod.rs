@@ -12,14 +12,17 @@ mod seen;
 mod tracker;
 mod rules;
 mod estimate;
+mod draws;
 mod counts;
 mod operations;
 mod samples;
 mod sidecar;
 
 pub use counts::status_name;
-pub use event::{PayloadEvent, PayloadPiece, Plaintext, Whole};
-pub use facts::{CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end};
+pub use event::{Drawn, PayloadEvent, PayloadPiece, Plaintext, Whole};
+pub use facts::{
+    CaptureBytes, CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end,
+};
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;
 pub use tracker::{Tracker, TrackerOptions};

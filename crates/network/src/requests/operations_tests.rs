@@ -7,6 +7,7 @@ use crate::{
     edges::Traffic,
     requests::{
         counts::{MAX_STATUSES, OTHER},
+        event::Drawn,
         seen::Moved,
     },
 };
@@ -30,7 +31,7 @@ fn edge(server: u8) -> EdgeKey {
 
 fn seen(seen_by: SeenBy, exchange: Exchange) -> Seen {
     Seen {
-        one_of: 1,
+        drawn: Drawn::ALL,
         cookie: 1,
         seen_by,
         tls: false,
@@ -267,17 +268,28 @@ fn sampled(requests: &[u64]) -> Tally {
     sampled_in_turn(&requests)
 }
 
-/// Requests of connections: for each, of how many one was captured in turn and the requests of that time.
+/// Requests of connections: for each, of how many one was captured after each other and the requests of that time.
 fn sampled_in_turn(connections: &[Vec<(u32, u64)>]) -> Tally {
-    let one_of = connections.iter().flatten().map(|(one_of, _)| *one_of);
+    let drawn = |(one_of, requests)| (Drawn::new(u32::trailing_zeros(one_of), 0), requests);
+    let parts = |parts: &Vec<(u32, u64)>| parts.iter().copied().map(drawn).collect();
+    let connections: Vec<Vec<(Drawn, u64)>> = connections.iter().map(parts).collect();
+    tally_of(&connections)
+}
+
+/// Requests of connections: for each, how they were drawn and their number.
+fn tally_of(connections: &[Vec<(Drawn, u64)>]) -> Tally {
+    let one_of = connections
+        .iter()
+        .flatten()
+        .map(|(drawn, _)| drawn.one_of());
     let fewest = one_of.max().unwrap_or(1);
     let mut operations = Operations::default();
     for (cookie, parts) in (1..).zip(connections) {
-        for (one_of, requests) in parts {
+        for (drawn, requests) in parts {
             let one = Seen {
                 cookie,
                 client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
-                one_of: *one_of,
+                drawn: *drawn,
                 ..seen(SeenBy::Client, get("/"))
             };
             for _ in 0..*requests {
@@ -291,21 +303,19 @@ fn sampled_in_turn(connections: &[Vec<(u32, u64)>]) -> Tally {
 
 #[test]
 fn requests_of_sampled_connections_stand_for_the_others() {
-    let tally = sampled(&[10, 30, 1, 1, 1, 1, 1, 1, 1, 1]);
-    assert_eq!((tally.count, tally.seen), (192, 48));
-    assert_eq!(tally.outcomes.ok, 192);
-    assert_eq!(tally.statuses["200"], 192);
-    // 4 * 3 * (10^2 + 30^2 + 8)
-    assert_eq!(tally.variance, Some(12_096));
-    // 1.96 * 110
-    assert_eq!(tally.interval(), (48, Some(408)));
-    // Nine connections say too little of how different the others are, also where more were captured before.
+    let mut requests = [1; 20];
+    requests[..2].copy_from_slice(&[10, 30]);
+    let tally = sampled(&requests);
+    assert_eq!((tally.count, tally.seen), (232, 58));
+    assert_eq!(tally.outcomes.ok, 232);
+    assert_eq!(tally.statuses["200"], 232);
+    // 4 * 3 * (10^2 + 30^2 + 18), within what chance does to groups
+    let variance = tally.variance.unwrap();
+    assert!((12_000..16_000).contains(&variance), "{variance}");
+    let (low, high) = tally.interval();
+    assert!(low == 58 && (440..490).contains(&high.unwrap()), "{high:?}");
+    // Nine connections say too little of how different the others are.
     assert_eq!(sampled(&[1; 9]).interval(), (9, None));
-    let mut less = vec![vec![(2, 1)]; 40];
-    less[..9].fill(vec![(2, 1), (8, 1)]);
-    assert_eq!(sampled_in_turn(&less).interval().1, None);
-    less[9] = vec![(2, 1), (8, 1)];
-    assert!(sampled_in_turn(&less).interval().1.is_some());
     let all = Tally {
         count: 7,
         seen: 7,
@@ -326,7 +336,7 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
         let mut operations = Operations::default();
         for (one_of, exchange) in [(1, get("/")), (1, get("/")), (4, get("/"))] {
             let one = Seen {
-                one_of,
+                drawn: Drawn::new(u32::trailing_zeros(one_of), 0),
                 ..seen(SeenBy::Server, exchange)
             };
             operations.add(&edge(2), &one, Counted::Here);
@@ -359,7 +369,7 @@ fn enough_connections_tell_more_than_bytes() {
             let one = Seen {
                 cookie,
                 client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
-                one_of,
+                drawn: Drawn::new(u32::trailing_zeros(one_of), 0),
                 ..seen(SeenBy::Client, get("/"))
             };
             operations.add(&edge(2), &one, Counted::Here);
@@ -457,7 +467,7 @@ fn a_port_that_is_used_again_is_one_draw() {
                 let one = Seen {
                     cookie: round * 100_000 + u64::from(port),
                     client: ([10, 0, 0, 1], port).into(),
-                    one_of: 4,
+                    drawn: Drawn::new(2, 0),
                     ..seen(SeenBy::Client, get("/"))
                 };
                 operations.add(&edge(2), &one, Counted::Here);
@@ -465,12 +475,90 @@ fn a_port_that_is_used_again_is_one_draw() {
         }
         rows(&operations, 4).1[0].tally.clone()
     };
-    let tally = tally_of(4000);
-    assert_eq!((tally.count, tally.seen), (80_000, 20_000));
-    // 4 * 3 * 5^2 each
-    assert_eq!(tally.variance, Some(4000 * 300));
-    // More than are told apart.
-    assert_eq!(tally_of(9000).interval(), (45_000, None));
+    for ports in [4000, 40_000] {
+        let tally = tally_of(ports);
+        let seen = 5 * u64::from(ports);
+        assert_eq!((tally.count, tally.seen), (4 * seen, seen));
+        // 4 * 3 * 5^2 each, within what chance does to groups
+        let (variance, expected) = (tally.variance.unwrap(), 300 * u64::from(ports));
+        let off = variance.abs_diff(expected) * 100 / expected;
+        assert!(off < 35, "{variance}, {expected} expected");
+    }
+}
+
+#[test]
+fn few_turns_have_a_wide_interval_and_fewer_none() {
+    let turns = |rounds| {
+        let parts = |round: u64| vec![(Drawn::new(3, 1000 + round), 10)];
+        tally_of(&(0..rounds).map(parts).collect::<Vec<_>>())
+    };
+    assert_eq!(turns(3).interval(), (30, None));
+    let tally = turns(6);
+    let (low, high) = tally.interval();
+    assert_eq!((tally.count, low), (480, 60));
+    assert!((900..1400).contains(&high.unwrap()), "{high:?}");
+}
+
+/// Where few or none were captured when the fewest were, as many are in the interval as may have been missed.
+#[test]
+fn what_was_not_seen_when_the_fewest_were_captured_is_in_the_interval() {
+    let upper = |at_fewest: usize| {
+        let mut parts = vec![vec![(2, 10)]; 40];
+        for parts in &mut parts[..at_fewest] {
+            parts.push((64, 10));
+        }
+        let mut operations = vec![vec![(64, 1)]];
+        operations.append(&mut parts);
+        let tally = sampled_in_turn(&operations);
+        (tally.count, tally.interval().1.unwrap())
+    };
+    // Of 64 times as many, up to 3.7 times 10 may have been missed beside those that were not.
+    let (count, high) = upper(0);
+    assert_eq!(count, 864);
+    assert!((864 + 1800..864 + 2800).contains(&high), "{high}");
+    let (count, high) = upper(3);
+    assert_eq!(count, 864 + 1920);
+    assert!((2784 + 2400..2784 + 4000).contains(&high), "{high}");
+    // Enough to tell by themselves.
+    let (count, high) = upper(30);
+    assert!(high < count + 8000, "{count} {high}");
+}
+
+/// Few connections that take turns, with much more to do in some seconds than in others: each round of each is a draw.
+#[test]
+fn turns_of_few_connections_have_an_interval_that_holds_the_truth() {
+    const TASKS: u64 = 200;
+    let mut held = 0;
+    for task in 0..TASKS {
+        let mut truth = 0;
+        let mut taken = Vec::new();
+        for connection in 0..4_u64 {
+            let mut parts = Vec::new();
+            for round in 1..=40_u64 {
+                let turn = (task * 7919 + connection * 104_729 + round * 15_485_863) % 1009 % 8;
+                // Large answers at first, then ten times as many small ones.
+                let requests = |turn| {
+                    if round * 8 + turn < 160 {
+                        2 + turn % 3
+                    } else {
+                        30
+                    }
+                };
+                truth += (0..8).map(requests).sum::<u64>();
+                parts.push((Drawn::new(3, task * 1000 + round), requests(turn)));
+            }
+            taken.push(parts);
+        }
+        let tally = tally_of(&taken);
+        let (low, high) = tally.interval();
+        held += u64::from((low..=high.unwrap()).contains(&truth));
+        assert!(
+            high.unwrap() < 2 * truth && low > truth / 2,
+            "{low} {high:?}"
+        );
+        assert!(tally.count.abs_diff(truth) * 10 < truth, "{}", tally.count);
+    }
+    assert!(held * 100 >= 95 * TASKS, "{held} of {TASKS}");
 }
 
 #[test]

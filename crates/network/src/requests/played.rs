@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use profiler_model::{Address, EdgeKey, Endpoint, RequestTable};
 
-use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
+use super::{Drawn, Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
 use crate::edges::Home;
 
 pub const CLIENT_PID: u32 = 100;
@@ -67,8 +67,7 @@ pub struct Play {
     pub plaintext: Plaintext,
     /// Nanoseconds that each write has waited for room.
     pub waited_ns: u64,
-    /// Of so many connections one is captured.
-    pub one_of: u32,
+    pub drawn: Drawn,
 }
 
 impl Play {
@@ -84,7 +83,7 @@ impl Play {
             now_ns: 1000 * MS,
             plaintext: Plaintext::Wire,
             waited_ns: 0,
-            one_of: 1,
+            drawn: Drawn::ALL,
         }
     }
 
@@ -100,7 +99,7 @@ impl Play {
         let length = bytes.len() as u64;
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
-            one_of: self.one_of,
+            drawn: self.drawn,
             cookie,
             pid,
             tid: pid + 1,
@@ -149,7 +148,7 @@ impl Play {
         let whole = Whole {
             sent: went(true),
             received: went(false),
-            tls: self.one_of == 1,
+            tls: self.drawn == Drawn::ALL,
         };
         self.tracker.take(PayloadEvent::Closed {
             cookie,

@@ -4,7 +4,7 @@ use profiler_model::{Address, Endpoint, SampleRule, SeenBy};
 use profiler_protocols::{Protocol, Status};
 
 use super::*;
-use crate::requests::seen::Moved;
+use crate::requests::{Drawn, seen::Moved};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,7 +27,7 @@ fn edge() -> EdgeKey {
 /// One that began at the time and took so long.
 fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> Seen {
     Seen {
-        one_of: 1,
+        drawn: Drawn::ALL,
         cookie: 1,
         seen_by: SeenBy::Client,
         tls: false,

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::event::Drawn;
 use profiler_model::SeenBy;
 use profiler_protocols::{Exchange, Outcome};
 
@@ -22,8 +23,7 @@ pub(super) struct Place {
     pub(super) cookie: u64,
     /// Who moved something there last.
     pub(super) pid: u32,
-    /// Of so many connections one is captured.
-    pub(super) one_of: u32,
+    pub(super) drawn: Drawn,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
 }
@@ -38,8 +38,8 @@ pub(super) struct Seen {
     /// Of the socket.
     pub(super) cookie: u64,
     pub(super) seen_by: SeenBy,
-    /// It stands for so many.
-    pub(super) one_of: u32,
+    /// It stands for so many as connections stood for its own.
+    pub(super) drawn: Drawn,
     /// The bytes were read at a TLS library.
     pub(super) tls: bool,
     /// The client's end of the connection, as this socket has it.

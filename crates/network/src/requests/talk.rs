@@ -317,7 +317,7 @@ impl Talk {
         Some(Seen {
             cookie: place.cookie,
             seen_by,
-            one_of: place.one_of,
+            drawn: place.drawn,
             tls: plaintext == Plaintext::Tls,
             client,
             begin: begin.unwrap_or(Moved {

@@ -149,7 +149,7 @@ impl Tracker {
         }
         if self.open() >= MAX_CONNECTIONS {
             self.counters.refused_connections += 1;
-            self.orders.push((cookie, CaptureOrder::Stop));
+            self.orders.push((cookie, CaptureOrder::STOP));
             return;
         }
         let told = self.directions.remove(&cookie);
@@ -292,8 +292,14 @@ impl Tracker {
             return;
         };
         line.pid = piece.pid;
-        line.one_of = piece.one_of.max(1);
+        if line.is_new() {
+            line.drawn = piece.drawn;
+        }
+        let is_drawn_anew = line.drawn != piece.drawn;
         let was = line.seen_by();
+        if piece.drawn.round() != line.drawn.round() {
+            line.begin_turn(&mut self.ended);
+        }
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);
         }
@@ -302,6 +308,10 @@ impl Tracker {
         }
         self.remember_end(piece.cookie, was);
         self.collect(piece.cookie, piece.plaintext);
+        // What it has ended was begun, and captured, as those before it.
+        if is_drawn_anew && let Some(line) = self.lines.get_mut(&piece.cookie) {
+            line.drawn = piece.drawn;
+        }
     }
 
     fn closed(&mut self, cookie: u64, at_ns: u64, whole: Whole) {

@@ -12,10 +12,10 @@ use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, KIND_PIECE_END, RecordHeader},
     network::{ANNOUNCED, Connection, FLAG_JOINED},
     payload::{
-        CAPTURE_DEFAULT, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
+        CAPTURE_DEFAULT, CAPTURE_STEADY, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
         PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
         PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES,
-        SCRATCH_SENT, client_port, is_sampled_key,
+        SCRATCH_SENT, Sampling, client_port,
     },
 };
 
@@ -66,7 +66,7 @@ pub(super) static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES
 #[map]
 static PIECE_SCRATCH: Array<Scratch> = Array::with_max_entries(SCRATCH_AREAS, 0);
 
-/// Connections are captured whose hash has none of these bits.
+/// The bits of [`Sampling`].
 #[map]
 static PIECE_SAMPLING: Array<u32> = Array::with_max_entries(1, 0);
 
@@ -107,21 +107,42 @@ pub(super) fn is_sampled(connection: &Connection) -> bool {
         remote_port,
         ..
     } = *connection;
-    is_sampled_by(u64::from(client_port(direction, local_port, remote_port)))
+    let key = u64::from(client_port(direction, local_port, remote_port));
+    is_sampled_by(key, sampling_of(connection.capture_bytes))
 }
 
-/// Whether connections with this key are captured, see [`is_sampled_key`].
+/// Whether connections with this key are captured now.
 #[inline(always)]
-pub(super) fn is_sampled_by(key: u64) -> bool {
-    is_sampled_key(key, sampling())
+pub(super) fn is_sampled_by(key: u64, sampling: Sampling) -> bool {
+    let at_ns = if sampling.takes_turns() { now() } else { 0 };
+    sampling.has(key, at_ns)
 }
 
-/// Connections are captured whose hash has none of these bits.
+/// Which connections are captured.
 #[inline(always)]
-pub(super) fn sampling() -> u32 {
+pub(super) fn sampling() -> Sampling {
     match PIECE_SAMPLING.get(0) {
-        Some(mask) => *mask,
-        None => 0,
+        Some(bits) => Sampling::from_bits(*bits),
+        None => Sampling::new(0, false),
+    }
+}
+
+/// The same for a connection, by its `capture_bytes`.
+#[inline(always)]
+pub(super) fn sampling_of(capture_bytes: u32) -> Sampling {
+    if capture_bytes & CAPTURE_STEADY == 0 {
+        sampling()
+    } else {
+        sampling().steady()
+    }
+}
+
+/// First bytes of each piece that are captured, by the `capture_bytes` of a connection.
+#[inline(always)]
+pub(super) fn limit_of(capture_bytes: u32) -> u32 {
+    match capture_bytes & !CAPTURE_STEADY {
+        CAPTURE_DEFAULT => payload!(capture_bytes),
+        bytes => bytes,
     }
 }
 
@@ -152,22 +173,20 @@ pub(super) fn piece<const AREA: u32>(
     if !is_announced(connection, at_ns) {
         return 0;
     }
-    let limit = if connection.capture_bytes == CAPTURE_DEFAULT {
-        payload!(capture_bytes)
-    } else {
-        connection.capture_bytes
-    };
     let moved = Moved {
         cookie: connection.cookie,
         offset: part.offset,
         bytes: part.bytes,
         since_ns: part.since_ns,
         lost: connection.pieces_lost,
+        sampling: sampling_of(connection.capture_bytes),
     };
-    let wanted = part.bytes.min(u64::from(limit));
+    let wanted = part
+        .bytes
+        .min(u64::from(limit_of(connection.capture_bytes)));
     fill::<AREA>(scratch, wanted, &moved);
     if part.offset == 0 && connection.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
-        connection.capture_bytes = MAX_PIECE_BYTES as u32;
+        connection.capture_bytes = MAX_PIECE_BYTES as u32 | CAPTURE_STEADY;
     }
     let is_sent = send(scratch, at_ns);
     if is_sent == 0 {
@@ -184,12 +203,6 @@ pub(super) fn begins_http2(scratch: &Scratch) -> bool {
     captured(scratch) >= 4 && [first, second, third, fourth] == *b"PRI "
 }
 
-/// First bytes of each piece that are captured where nothing else is said of the connection.
-#[inline(always)]
-pub(super) fn capture_bytes() -> u32 {
-    payload!(capture_bytes)
-}
-
 /// What the running task has moved.
 pub(super) struct Moved {
     pub(super) cookie: u64,
@@ -200,6 +213,7 @@ pub(super) struct Moved {
     pub(super) since_ns: u64,
     /// Pieces of the socket that were lost.
     pub(super) lost: u32,
+    pub(super) sampling: Sampling,
 }
 
 /// Puts the piece of a source together, with the first `wanted` bytes as far as they can be read; none of a part beyond
@@ -221,7 +235,7 @@ pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &
     scratch.head.pid = pid;
     scratch.head.tid = tid;
     let direction = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
-    scratch.head.flags = direction | sampling() << PIECE_SAMPLING_SHIFT;
+    scratch.head.flags = direction | moved.sampling.bits() << PIECE_SAMPLING_SHIFT;
     scratch.head.lost = moved.lost;
 }
 

@@ -10,7 +10,7 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
     network::{Connection, FLAG_JOINED},
-    payload::{CAPTURE_STOP, LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{CAPTURE_STEADY, CAPTURE_STOP, LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
@@ -123,7 +123,7 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         None
     };
     let is_sampled = payload::is_sampled(connection);
-    let is_wanted = is_sampled && connection.capture_bytes != CAPTURE_STOP;
+    let is_wanted = is_sampled && connection.capture_bytes & !CAPTURE_STEADY != CAPTURE_STOP;
     if is_wanted || (is_sampled && call.is_some()) {
         add(&mut connection.captured_bytes, part.bytes);
     }

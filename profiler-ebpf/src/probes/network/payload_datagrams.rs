@@ -16,7 +16,7 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, current_is_wanted, is_in_scope, now},
-    payload::{Moved, Scratch, fill, is_sampled_by, reserve_connection, scratch, send},
+    payload::{Moved, Scratch, fill, is_sampled_by, reserve_connection, sampling, scratch, send},
     payload_bytes::find_source,
     socket::Socket,
 };
@@ -73,7 +73,8 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     let Some(entry) = entry_of(socket, cookie) else {
         return 0;
     };
-    if !is_sampled_by(sampling_key(cookie, local, remote)) {
+    let sampling = sampling();
+    if !is_sampled_by(sampling_key(cookie, local, remote), sampling) {
         return 0;
     }
     let at_ns = now();
@@ -97,6 +98,7 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         bytes,
         since_ns: 0,
         lost: entry.lost,
+        sampling,
     };
     fill::<AREA>(scratch, bytes, &moved);
     let is_sent = send(scratch, at_ns);

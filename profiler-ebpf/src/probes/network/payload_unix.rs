@@ -5,13 +5,19 @@
 
 use profiler_common::{
     network::{ANNOUNCED, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN},
-    payload::{CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PieceConnection, SCRATCH_SENT},
+    payload::{
+        CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, MAX_PIECE_BYTES, PieceConnection,
+        SCRATCH_SENT,
+    },
     unix_sockets::UnixSocket,
 };
 
 use super::{
     connection::{add_one, now},
-    payload::{self, Moved, begins_http2, fill, is_sampled_by, reserve_connection, send},
+    payload::{
+        self, Moved, begins_http2, fill, is_sampled_by, limit_of, reserve_connection, sampling_of,
+        send,
+    },
     payload_bytes::find_source,
     socket::Socket,
     unix::{self, FAMILY},
@@ -32,7 +38,9 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     }
     let at_ns = now();
     entry.used_ns = at_ns;
-    if entry.capture_bytes == CAPTURE_STOP || !is_sampled_by(sampling_key(entry)) {
+    let sampling = sampling_of(entry.capture_bytes);
+    let is_stopped = entry.capture_bytes & !CAPTURE_STEADY == CAPTURE_STOP;
+    if is_stopped || !is_sampled_by(sampling_key(entry), sampling) {
         return 0;
     }
     if entry.announced == 0 {
@@ -57,15 +65,12 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         bytes,
         since_ns,
         lost: entry.pieces_lost,
+        sampling,
     };
-    let limit = if entry.capture_bytes == CAPTURE_DEFAULT {
-        payload::capture_bytes()
-    } else {
-        entry.capture_bytes
-    };
-    fill::<AREA>(scratch, bytes.min(u64::from(limit)), &moved);
+    let wanted = bytes.min(u64::from(limit_of(entry.capture_bytes)));
+    fill::<AREA>(scratch, wanted, &moved);
     if moved.offset == 0 && entry.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
-        entry.capture_bytes = MAX_PIECE_BYTES as u32;
+        entry.capture_bytes = MAX_PIECE_BYTES as u32 | CAPTURE_STEADY;
     }
     let is_sent = send(scratch, at_ns);
     if is_sent == 0 {

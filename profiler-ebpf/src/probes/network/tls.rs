@@ -369,6 +369,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         return 0;
     }
     let direction = if is_send == 0 { 0 } else { PIECE_SENT };
+    let sampling = payload::sampling_of(connection.capture_bytes);
     let wanted = length.min(u64::from(tls!(capture_bytes))).min(call.here);
     let head = PieceHead {
         header: RecordHeader {
@@ -383,7 +384,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         captured: wanted as u32,
         pid,
         tid,
-        flags: PIECE_TLS | direction | payload::sampling() << PIECE_SAMPLING_SHIFT,
+        flags: PIECE_TLS | direction | sampling.bits() << PIECE_SAMPLING_SHIFT,
         lost: connection.pieces_lost,
     };
     const HEAD: u64 = size_of::<PieceHead>() as u64;

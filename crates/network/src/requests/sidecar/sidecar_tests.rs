@@ -3,7 +3,7 @@ use core::net::Ipv4Addr;
 use profiler_protocols::{Exchange, Outcome, Protocol, TraceIds};
 
 use super::*;
-use crate::requests::seen::Moved;
+use crate::requests::{Drawn, seen::Moved};
 
 const PID: u32 = 300;
 const MS: u64 = 1_000_000;
@@ -100,7 +100,7 @@ impl Request {
             ready_ns,
         };
         Seen {
-            one_of: 1,
+            drawn: Drawn::ALL,
             cookie: 1,
             seen_by: self.seen_by,
             tls: false,

@@ -1,5 +1,5 @@
 use super::{PayloadEvent, Play, SERVER_COOKIE, facts, operation};
-use crate::requests::{CaptureOrder, SourceCounts};
+use crate::requests::{CaptureBytes, CaptureOrder, Drawn, SourceCounts};
 
 #[test]
 fn connections_beyond_the_room_are_refused_and_counted() {
@@ -17,7 +17,7 @@ fn connections_beyond_the_room_are_refused_and_counted() {
 #[test]
 fn counts_have_no_interval_when_connections_were_refused() {
     let mut play = Play::new();
-    play.one_of = 2;
+    play.drawn = Drawn::new(1, 0);
     for number in 0..8193 {
         play.tracker.connection(number, facts(number, true));
     }
@@ -113,7 +113,7 @@ fn missing_payload_is_counted_and_answers_after_it_are_right() {
 #[test]
 fn how_many_requests_there_were_is_not_known_within_bounds_when_some_payload_was_lost() {
     let mut play = Play::new();
-    play.one_of = 2;
+    play.drawn = Drawn::new(1, 0);
     for number in 0..20 {
         play.tracker.connection(number, facts(number, true));
         play.ask(number, "GET k", "$1\r\nv\r\n");
@@ -184,7 +184,7 @@ fn what_was_sampled_is_counted_as_what_it_stands_for() {
     let mut play = Play::new();
     play.tracker.connection(1, facts(1, true));
     play.ask(1, "GET k", "$1\r\nv\r\n");
-    play.one_of = 8;
+    play.drawn = Drawn::new(3, 0);
     play.ask(1, "GET k", "$1\r\nv\r\n");
     play.report(&[1]);
     let table = play.report(&[1]);
@@ -282,7 +282,16 @@ fn more_is_captured_of_a_store_whose_answers_are_longer_than_what_was() {
         play.now_ns += 3_000_000;
         play.moved_in_part(1, false, answer.as_bytes(), 64);
     }
-    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::Bytes(16_320))]);
+    assert_eq!(
+        play.tracker.orders(),
+        [(
+            1,
+            CaptureOrder {
+                bytes: CaptureBytes::First(16_320),
+                is_steady: false
+            }
+        )]
+    );
     play.ask(1, "PING", "+PONG\r\n");
     let table = play.tracker.finish(play.now_ns + 1_000_000_000);
     let members = operation(&table, "SMEMBERS");
@@ -318,4 +327,83 @@ fn requests_that_had_not_ended_are_counted_once() {
     let table = play.tracker.finish(play.now_ns);
     assert_eq!(table.counters.under_way, 1);
     assert_eq!(operation(&table, "GET").tally.count, 1);
+}
+
+/// One connection in two, in turns: what others' turns hide is no hole, and each request stands for those of its round.
+#[test]
+fn turns_of_others_are_no_holes() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    for round in 1..=20 {
+        play.drawn = Drawn::new(1, round);
+        for _ in 0..3 {
+            get(&mut play);
+            play.moved(1, false, ANSWER);
+        }
+        // The answer comes when others have their turn, and so does all that follows.
+        get(&mut play);
+        play.miss(1, false, 10 * ANSWER.len() as u64);
+        play.miss(1, true, 9 * REQUEST.len() as u64);
+    }
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    let get_tally = operation(&table, "GET").tally.clone();
+    // The last one is still open.
+    assert_eq!((get_tally.seen, get_tally.count), (79, 158));
+    assert_eq!(get_tally.outcomes.unknown, 2 * 19);
+    assert_eq!(get_tally.outcomes.errors(), 0);
+    assert_eq!(
+        (table.counters.gaps, table.counters.gap_connections),
+        (0, 0)
+    );
+    let (low, high) = get_tally.interval();
+    assert!(
+        low < 158 && high.is_some_and(|high| high > 158),
+        "{low} {high:?}"
+    );
+
+    // The same beside a hole of its own.
+    play.miss(1, false, 10);
+    play.moved(1, false, ANSWER);
+    assert_eq!(play.report(&[1]).counters.gap_connections, 1);
+}
+
+const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+fn get(play: &mut Play) {
+    play.now_ns += 1_000_000;
+    play.moved(1, true, REQUEST);
+    play.now_ns += 1_000_000;
+}
+
+#[test]
+fn what_builds_on_what_was_said_before_takes_no_turns() {
+    const STEADY: CaptureOrder = CaptureOrder {
+        is_steady: true,
+        ..CaptureOrder::USUAL
+    };
+    let mut play = Play::new();
+    for number in 0..3 {
+        play.tracker.connection(number, facts(number, true));
+    }
+    play.moved(
+        0,
+        true,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    );
+    let orders = play.tracker.orders();
+    let [(0, CaptureOrder { is_steady, .. })] = orders.as_slice() else {
+        panic!("{orders:?}");
+    };
+    assert!(is_steady);
+    let none: [(u64, CaptureOrder); 0] = [];
+    play.moved(1, true, REQUEST);
+    play.ask(2, "GET k", "$1\r\nv\r\n");
+    assert_eq!(play.tracker.orders(), none);
+    // Once not all connections are captured.
+    play.drawn = Drawn::new(1, 7);
+    play.moved(1, false, ANSWER);
+    play.ask(2, "GET k", "$1\r\nv\r\n");
+    assert_eq!(play.tracker.orders(), [(2, STEADY)]);
 }

@@ -63,7 +63,7 @@ fn what_makes_no_sense_either_way_is_given_up() {
         play.moved(1, round % 2 == 0, &[0xee; 200]);
         orders.extend(play.tracker.orders());
     }
-    assert_eq!(orders, [(1, CaptureOrder::Stop)]);
+    assert_eq!(orders, [(1, CaptureOrder::STOP)]);
     let table = play.report(&[1]);
     let counters = &table.counters;
     assert_eq!(
@@ -83,7 +83,7 @@ fn a_connection_that_speaks_nothing_known_is_not_looked_at_any_more() {
         play.now_ns += 1;
         play.moved(1, true, &[0xee; 200]);
     }
-    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::Stop)]);
+    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::STOP)]);
     let table = play.report(&[1]);
     assert_eq!(table.counters.undecoded_connections, 1);
     assert_eq!(table.counters.undecoded_bytes, 20_000);
@@ -95,7 +95,7 @@ fn plaintext_of_a_library_stands_for_the_wire() {
     play.tracker.connection(1, facts(1, true));
     play.plaintext = super::Plaintext::Tls;
     play.ask(1, "GET k", "$1\r\nv\r\n");
-    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::Stop)]);
+    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::STOP)]);
     play.plaintext = super::Plaintext::Wire;
     play.ask(1, "PING", "+PONG\r\n");
     play.report(&[1]);

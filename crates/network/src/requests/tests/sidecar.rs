@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use profiler_model::{MatchClass, RequestTable};
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
-use crate::{edges::Home, requests::Tracker};
+use crate::{
+    edges::Home,
+    requests::{Drawn, Tracker},
+};
 
 const MS: u64 = 1_000_000;
 const PROXY: u32 = 300;
@@ -53,7 +56,7 @@ impl Proxy {
     fn moved(&mut self, cookie: u64, is_send: bool, at_ms: u64, text: &str) {
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
-            one_of: 1,
+            drawn: Drawn::ALL,
             cookie,
             pid: PROXY,
             tid: PROXY + 7,

@@ -57,10 +57,9 @@ pub(super) fn add(counters: &mut RequestCounters, line: &Line) {
             .entry(name.to_owned())
             .or_default() += 1;
     }
-    let mut gaps = 0;
+    let gaps = line.gaps();
     for talk in line.talks() {
         let trouble = talk.trouble();
-        gaps += trouble.gaps;
         counters.withdrawn_guesses += trouble.withdrawn_guesses;
         let bytes = trouble.not_understood;
         counters.undecoded_bytes = counters
