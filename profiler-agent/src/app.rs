@@ -26,7 +26,7 @@ use crate::{
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
-    memory_ceiling::{Ceiling, keep_below},
+    memory_watch::keep_below,
     network_watch::NetworkWatch,
     probes::{
         KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
@@ -38,6 +38,7 @@ use crate::{
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
 };
+use profiler_memory::Ceiling;
 
 /// Longest time for everything to end after a signal.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);

@@ -7,13 +7,14 @@ use profiler_agent::{
     app::KernelSide,
     cli::{self, CliError},
     config::cli::{Cli, Command},
-    memory, telemetry, terminal,
+    telemetry, terminal,
 };
 use profiler_host::descriptors;
+use profiler_memory::allocator;
 
 fn main() -> ExitCode {
     terminal::report_panics();
-    memory::return_freed_memory();
+    allocator::return_freed_memory();
     descriptors::raise_limit();
     let cli = Cli::parse();
     match run(&cli) {

@@ -22,7 +22,7 @@ use super::{
     error::ApiError,
     state::{ApiState, blocking},
 };
-use crate::memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage};
+use profiler_memory::{Ceiling, GivenUp, MemoryReading, Stage};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

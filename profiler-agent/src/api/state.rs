@@ -29,11 +29,11 @@ use super::{
 use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy},
-    memory_ceiling::{Ceiling, Stage},
     network_watch::NetworkWatch,
     task::Engine,
     telemetry::{SelfMeter, Totals},
 };
+use profiler_memory::{Ceiling, Stage};
 
 /// Requests that are worked on at once; streams of events have their own limit.
 const MAX_REQUESTS: usize = 64;

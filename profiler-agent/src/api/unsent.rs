@@ -21,7 +21,7 @@ use axum::{
 use hyper::body::{Frame, SizeHint};
 
 use super::{error::ApiError, state::ApiState};
-use crate::memory_ceiling::Ceiling;
+use profiler_memory::Ceiling;
 
 /// Most bytes that wait, where the agent's memory has no ceiling; otherwise a quarter of it.
 const MOST_BYTES: u64 = 512 << 20;

@@ -3,7 +3,7 @@
 use aya::{EbpfError, maps::MapError, programs::ProgramError};
 
 use super::{batch::BatchError, offsets::OffsetError};
-use crate::memory_ceiling::MemoryShort;
+use profiler_memory::MemoryShort;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

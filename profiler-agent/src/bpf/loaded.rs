@@ -7,6 +7,8 @@ use std::{
     os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
 };
 
+use profiler_memory::Fdinfo;
+
 use super::batch;
 
 /// Command number in `enum bpf_cmd`.
@@ -129,35 +131,12 @@ fn duplicate(number: RawFd) -> Option<(Object, OwnedFd)> {
     Some((what, copy))
 }
 
-/// The lines of `/proc/self/fdinfo/N`.
-struct Facts(String);
-
-impl Facts {
-    fn number(&self, name: &str) -> Option<u64> {
-        self.0.lines().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            (key == name).then(|| value.trim().parse().ok())?
-        })
-    }
-}
-
-/// Number of a map, or of a program with the highest bit set, and the memory that the kernel charges for it, from the
-/// text of its `fdinfo`. `None` for other objects.
-pub fn charge_of(text: &str) -> Option<(u64, u64)> {
-    const PROGRAM: u64 = 1 << 63;
-    let facts = Facts(text.to_owned());
-    let map = facts.number("map_id");
-    let id = map.or_else(|| facts.number("prog_id").map(|id| id | PROGRAM));
-    // Links name their program too, and are charged for nothing that counts.
-    Some((id?, facts.number("memlock")?))
-}
-
-fn facts(fd: &OwnedFd) -> Option<Facts> {
+fn facts(fd: &OwnedFd) -> Option<Fdinfo> {
     let path = format!("/proc/self/fdinfo/{}", fd.as_raw_fd());
-    fs::read_to_string(path).ok().map(Facts)
+    fs::read_to_string(path).ok().map(Fdinfo)
 }
 
-fn program(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedProgram {
+fn program(id: u32, fd: &OwnedFd, facts: &Fdinfo) -> LoadedProgram {
     LoadedProgram {
         id,
         name: name_of::<PROGRAM_INFO_BYTES>(fd, PROGRAM_NAME_AT),
@@ -169,7 +148,7 @@ fn program(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedProgram {
     }
 }
 
-fn map(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedMap {
+fn map(id: u32, fd: &OwnedFd, facts: &Fdinfo) -> LoadedMap {
     let (kind, is_walked) = map_kind(facts.number("map_type").unwrap_or(u64::MAX));
     let max_entries = facts.number("max_entries").unwrap_or(0);
     let size = |name: &str, most: u64| {
@@ -200,7 +179,7 @@ fn map(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedMap {
 /// Runs of a program of ours that the kernel left out because the program was at work on that CPU.
 pub(super) fn missed_runs(number: RawFd) -> Option<u64> {
     let path = format!("/proc/self/fdinfo/{number}");
-    let facts = Facts(fs::read_to_string(path).ok()?);
+    let facts = Fdinfo(fs::read_to_string(path).ok()?);
     facts.number("recursion_misses")
 }
 
@@ -288,12 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_from_descriptor_information() {
-        let facts = Facts("pos:\t0\nmap_type:\t1\nmax_entries:\t1024\nrun_cnt:\tx\n".into());
-        assert_eq!(facts.number("max_entries"), Some(1024));
-        assert_eq!(facts.number("map_type"), Some(1));
-        assert_eq!(facts.number("run_cnt"), None);
-        assert_eq!(facts.number("entries"), None);
+    fn only_kinds_that_can_be_walked_are_counted() {
         assert!(map_kind(1).1.is_ok() && map_kind(27).1.is_err());
     }
 }

@@ -32,7 +32,7 @@ use super::{
     unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
-use crate::memory_ceiling::Ceiling;
+use profiler_memory::Ceiling;
 
 /// The tracepoint programs with the kernel's name of their hook.
 pub const PROCESS_PROGRAMS: [(&str, &str); 3] = [

@@ -35,7 +35,7 @@ pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks,
 pub use event_loop::EventLoopLinks;
 pub use features::{cpu_count, has_loop_helper, online_cpus};
 pub use load_error::LoadError;
-pub use loaded::{LoadedMap, LoadedProgram, charge_of, loaded};
+pub use loaded::{LoadedMap, LoadedProgram, loaded};
 pub use loader::{
     KernelLog, LoadedObject, MapReport, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,

@@ -21,11 +21,10 @@ use crate::{
         mistyped_variables, resolve_serve,
     },
     demo_data::{self, DemoFolder},
-    exit,
-    memory_ceiling::Ceiling,
-    rule_files, telemetry,
+    exit, rule_files, telemetry,
     terminal::{self, Text},
 };
+use profiler_memory::Ceiling;
 
 /// How long before the deadline the process is ended by force.
 const MARGIN: Duration = Duration::from_millis(100);

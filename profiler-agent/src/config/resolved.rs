@@ -19,7 +19,7 @@ use super::{
     file, folders, names,
     settings::{ConfigError, Origin, Setting, Settings},
 };
-use crate::memory_ceiling::{Limit, LimitSource, cgroup_limit};
+use profiler_memory::{Limit, LimitSource, cgroup_limit};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";

@@ -2,7 +2,7 @@ use std::{collections::HashMap, io::Write, time::Duration};
 
 use clap::Parser;
 
-use crate::memory_ceiling::cgroup_limit;
+use profiler_memory::cgroup_limit;
 
 use super::{
     ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig,

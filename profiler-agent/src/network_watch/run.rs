@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{WatchState, Watched, history::History, ledger::Ledger};
-use crate::memory_ceiling::Ceiling;
+use profiler_memory::Ceiling;
 
 /// Time before a collection that failed is started again; twice as long after each failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

@@ -16,10 +16,8 @@ use profiler_model::{
 use profiler_recording::Collector;
 use tokio::{sync::broadcast, time::Instant};
 
-use crate::{
-    memory_ceiling::{Ceiling, Stage},
-    store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
-};
+use crate::store::{OwnerThread, Store, StoreError, StoreHandle, Stream};
+use profiler_memory::{Ceiling, Stage};
 
 use super::{
     EngineConfig, TaskChange, TaskError, edge_steps,

@@ -23,7 +23,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use profiler_model::{Task, TaskId};
 
-use crate::{memory_ceiling::MemoryShort, store::Refusal};
+use crate::store::Refusal;
+use profiler_memory::MemoryShort;
 
 pub use engine::Engine;
 pub use validate::{

@@ -14,13 +14,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use crate::{
-    memory_ceiling::Ceiling,
-    store::{
-        Append, SegmentKey, StoreError, Stream,
-        codec::{CodecError, Density, encode_profile},
-    },
+use crate::store::{
+    Append, SegmentKey, StoreError, Stream,
+    codec::{CodecError, Density, encode_profile},
 };
+use profiler_memory::Ceiling;
 
 use super::{
     edge_steps::{self, Steps},

@@ -24,12 +24,13 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 16] = [
+pub(super) const UNIT_PACKAGES: [&str; 17] = [
     "profiler-common",
     "profiler-analysis",
     "profiler-clock",
     "profiler-host",
     "profiler-image",
+    "profiler-memory",
     "profiler-model",
     "profiler-network",
     "profiler-protocols",

@@ -4,7 +4,7 @@ use profiler_model::{self as model, Losses};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::memory_ceiling::{Ceiling, GivenUp, Limit, LimitSource, Stage};
+use profiler_memory::{Ceiling, GivenUp, Limit, LimitSource, Stage};
 
 /// An error answer (RFC 9457).
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

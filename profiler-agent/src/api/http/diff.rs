@@ -18,15 +18,13 @@ use super::{
     profiles::{missing_value, selection_named, value},
     waits::{self, WAITS, WaitView, read_view},
 };
-use crate::{
-    api::{
-        dto::{Diff, DiffFormat, DiffNorm, Problem, ProfileIdle, ProfileValue},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    memory_ceiling::Ceiling,
+use crate::api::{
+    dto::{Diff, DiffFormat, DiffNorm, Problem, ProfileIdle, ProfileValue},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
+use profiler_memory::Ceiling;
 
 const MEDIA_TYPE: &str = "application/vnd.profiler-agent.diff";
 const SIDES: [&str; 2] = ["a", "b"];

@@ -6,16 +6,14 @@ use axum::{
     http::{HeaderName, header},
 };
 
-use crate::{
-    api::{
-        dto::{Health, Problem, Readiness},
-        error::ApiError,
-        extract::Query,
-        metrics,
-        state::ApiState,
-    },
-    memory_ceiling::{Ceiling, Stage},
+use crate::api::{
+    dto::{Health, Problem, Readiness},
+    error::ApiError,
+    extract::Query,
+    metrics,
+    state::ApiState,
 };
+use profiler_memory::{Ceiling, Stage};
 
 /// Says that the agent answers. Needs no token.
 #[utoipa::path(

@@ -11,15 +11,13 @@ use profiler_analysis::import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, rea
 use profiler_clock::wall_ns;
 use profiler_sandbox::opener;
 
-use crate::{
-    api::{
-        dto::{Problem, Task},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    memory_ceiling::Ceiling,
+use crate::api::{
+    dto::{Problem, Task},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
+use profiler_memory::Ceiling;
 
 /// Takes a pprof file or folded stacks and keeps them as a task of kind `imported`.
 #[utoipa::path(

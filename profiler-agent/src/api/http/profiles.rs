@@ -13,19 +13,15 @@ use super::{
     tasks::task_id,
     waits::{self, known, read_view},
 };
-use crate::{
-    api::{
-        dto::{
-            Problem, ProfileFormat, ProfileIdle, ProfileThread, ProfileThreadList, ProfileValue,
-        },
-        error::ApiError,
-        extract::Query,
-        headers::SVG_CSP,
-        state::{ApiState, blocking},
-        ui::offline_viewer,
-    },
-    memory_ceiling::Ceiling,
+use crate::api::{
+    dto::{Problem, ProfileFormat, ProfileIdle, ProfileThread, ProfileThreadList, ProfileValue},
+    error::ApiError,
+    extract::Query,
+    headers::SVG_CSP,
+    state::{ApiState, blocking},
+    ui::offline_viewer,
 };
+use profiler_memory::Ceiling;
 
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 /// Samples and switches make no sum.

@@ -60,7 +60,8 @@ impl Stage {
 
     /// The stage after one more reading: up by one step at most, so that each has a chance to be enough, and down
     /// to where the use belongs once it is clearly below.
-    pub(super) fn next(self, used: u64, ceiling: u64) -> Self {
+    #[must_use]
+    pub fn next(self, used: u64, ceiling: u64) -> Self {
         let above = Self::ALL.into_iter().find(|stage| *stage > self);
         if let Some(above) = above
             && used >= above.begins_at(ceiling)

@@ -10,7 +10,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
 };
 
-use crate::bpf;
+use crate::fdinfo::Fdinfo;
 
 /// Bytes of a file of /proc that are read.
 const TEXT_LIMIT: u64 = 4096;
@@ -70,7 +70,8 @@ fn descriptors() -> MemoryReading {
             }
         } else if target.starts_with("anon_inode:bpf-") {
             let path = format!("/proc/self/fdinfo/{}", entry.file_name().to_string_lossy());
-            if let Some((id, bytes)) = text_of(&path).as_deref().and_then(bpf::charge_of)
+            let charge = text_of(&path).and_then(|text| Fdinfo(text).charge());
+            if let Some((id, bytes)) = charge
                 && seen.insert((true, id))
             {
                 reading.kernel_bytes += bytes;

@@ -6,8 +6,9 @@ use profiler_model::{TaskId, megabytes};
 use profiler_symbolize::Renamer;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ceiling, MemoryReading, Stage};
-use crate::{memory, task::Engine};
+use profiler_memory::{Ceiling, MemoryReading, Stage, allocator};
+
+use crate::task::Engine;
 
 /// Time between two looks at the agent's own pages.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -141,11 +142,7 @@ impl Keeper {
     }
 
     fn enter(&mut self, before: Stage, stage: Stage, used: u64) {
-        use std::sync::atomic::Ordering;
-        self.ceiling
-            .inner
-            .stage
-            .store(stage.number(), Ordering::Relaxed);
+        self.ceiling.enter(stage);
         let (used, ceiling) = (megabytes(used), megabytes(self.bytes));
         match stage {
             _ if stage < before => {
@@ -164,20 +161,18 @@ impl Keeper {
     }
 
     fn trim_when_due(&mut self) {
-        use std::sync::atomic::Ordering;
         if self.trimmed.is_some_and(|at| at.elapsed() < TRIM_PERIOD) {
             return;
         }
         self.trimmed = Some(Instant::now());
-        self.ceiling.inner.caches.fetch_add(1, Ordering::Relaxed);
+        self.ceiling.count_trim();
         self.engine.drop_caches();
         self.renamer.drop_caches();
-        memory::purge();
+        allocator::purge();
     }
 
     /// Stops what matters least, when what was stopped before has had its time.
     fn stop_one(&mut self, used: u64) {
-        use std::sync::atomic::Ordering;
         if let Some((at, task)) = self.stopped {
             let is_running = task.is_some_and(|id| self.engine.is_running(id));
             let patience = if is_running { ENDING } else { SETTLING };
@@ -185,7 +180,7 @@ impl Keeper {
                 return;
             }
         }
-        memory::purge();
+        allocator::purge();
         let what = if self.rest_network() {
             tracing::warn!("the always-on network collection rests: memory is near its ceiling");
             None
@@ -202,7 +197,7 @@ impl Keeper {
             Some(id)
         };
         self.stopped = Some((Instant::now(), what));
-        self.ceiling.inner.stopped.fetch_add(1, Ordering::Relaxed);
+        self.ceiling.count_stop();
     }
 
     /// False when there is no such collection, or it rests already.
@@ -215,7 +210,7 @@ impl Keeper {
         }
         network.resting_until = Some(Instant::now() + network.rest);
         network.rest = (network.rest * 2).min(LONGEST_REST);
-        self.ceiling.inner.network_paused.send_replace(true);
+        self.ceiling.pause_network(true);
         true
     }
 
@@ -228,7 +223,7 @@ impl Keeper {
             .is_some_and(|until| Instant::now() >= until)
         {
             network.resting_until = None;
-            self.ceiling.inner.network_paused.send_replace(false);
+            self.ceiling.pause_network(false);
         }
     }
 }

@@ -1,15 +1,4 @@
-//! A ceiling for the agent's own memory (`serve --max-memory`), and what is given up on the way to it.
-//!
-//! ```text
-//! reading (own memory, memory files, eBPF objects) -> stage -> caches go, no new tasks, tasks stop
-//! ```
-//!
-//! What counts and which stage does what: docs/memory.md. Without a ceiling nothing is given up.
-
-mod limit;
-mod reading;
-mod stage;
-mod watch;
+//! A ceiling for the agent's own memory (`serve --max-memory`).
 
 use std::{
     sync::{
@@ -22,10 +11,7 @@ use std::{
 use profiler_model::megabytes;
 use tokio::sync::watch as pausing;
 
-pub use limit::{Limit, LimitSource, cgroup_limit};
-pub use reading::MemoryReading;
-pub use stage::Stage;
-pub use watch::keep_below;
+use crate::{allocator, limit::Limit, reading::MemoryReading, stage::Stage};
 
 /// A reading that is younger is not taken again for those who ask.
 const FRESH: Duration = Duration::from_secs(1);
@@ -140,7 +126,7 @@ impl Ceiling {
     }
 
     /// Reads; `rest` is what is taken over of an earlier reading, see [`MemoryReading::take`].
-    fn read(&self, rest: Option<MemoryReading>) -> MemoryReading {
+    pub fn read(&self, rest: Option<MemoryReading>) -> MemoryReading {
         let reading = MemoryReading::take(rest);
         *self.newest() = Some((Instant::now(), reading));
         reading
@@ -194,7 +180,7 @@ impl Ceiling {
             if asked.elapsed() >= PATIENCE {
                 break used_bytes;
             }
-            crate::memory::purge();
+            allocator::purge();
             std::thread::sleep(PATIENCE / 10);
         };
         self.inner.refusals.fetch_add(1, Ordering::Relaxed);
@@ -217,6 +203,25 @@ impl Ceiling {
         Some(ceiling.saturating_sub(self.read(None).used_bytes()))
     }
 
+    pub fn enter(&self, stage: Stage) {
+        self.inner.stage.store(stage.number(), Ordering::Relaxed);
+    }
+
+    /// Caches were dropped.
+    pub fn count_trim(&self) {
+        self.inner.caches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A task or a collection was stopped.
+    pub fn count_stop(&self) {
+        self.inner.stopped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has the always-on network collection rest, or go on.
+    pub fn pause_network(&self, is_paused: bool) {
+        self.inner.network_paused.send_replace(is_paused);
+    }
+
     /// Whether the always-on network collection is to rest.
     pub fn network_paused(&self) -> pausing::Receiver<bool> {
         self.inner.network_paused.subscribe()
@@ -235,6 +240,7 @@ impl Ceiling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LimitSource;
 
     fn of(bytes: u64) -> Ceiling {
         let ceiling = Ceiling::default();
