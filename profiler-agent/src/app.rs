@@ -23,22 +23,24 @@ use crate::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
         Server, ServerError, ServerTls, TlsError, Token, Tokens,
     },
-    bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     memory_watch::keep_below,
     network_watch::NetworkWatch,
-    probes::{
-        KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
-        ProcessEvents,
-    },
     recent_log::RecentLog,
     rule_files,
-    statistics_lease::StatisticsLease,
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
 };
 use profiler_memory::Ceiling;
+use profiler_recorder::{
+    bpf::{enable_statistics, has_loop_helper, is_embedded},
+    probes::{
+        KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
+        ProcessEvents,
+    },
+    statistics_lease::StatisticsLease,
+};
 
 /// Longest time for everything to end after a signal.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);

@@ -10,18 +10,14 @@ pub mod demo_data;
 pub mod cli;
 pub mod config;
 mod exit;
-pub mod features;
 pub mod memory_watch;
 mod recent_log;
 pub mod rule_files;
-mod statistics_lease;
 mod support_bundle;
 pub mod telemetry;
 pub mod terminal;
 pub mod version;
 
-pub mod bpf;
-pub mod probes;
 pub mod task;
 pub mod network_watch;
 pub mod checkup;

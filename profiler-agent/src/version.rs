@@ -1,5 +1,9 @@
 //! Which build this is.
 
+use std::sync::LazyLock;
+
+use profiler_recorder::bpf::is_embedded;
+
 /// Version of the package.
 pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
@@ -15,14 +19,12 @@ pub const SHORT: &str = concat!(
 );
 
 /// What `--version` prints behind the name: also what a build can be without.
-pub const LONG: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (",
-    env!("PROFILER_GIT_REVISION"),
-    ")\neBPF programs: ",
-    env!("PROFILER_EBPF"),
-    "\nweb UI: ",
-    env!("PROFILER_UI"),
-    "\ntarget: ",
-    env!("PROFILER_TARGET"),
-);
+pub static LONG: LazyLock<String> = LazyLock::new(|| {
+    let programs = if is_embedded() {
+        "embedded"
+    } else {
+        "left out"
+    };
+    let (ui, target) = (env!("PROFILER_UI"), env!("PROFILER_TARGET"));
+    format!("{SHORT}\neBPF programs: {programs}\nweb UI: {ui}\ntarget: {target}")
+});

@@ -11,9 +11,9 @@ use profiler_model::ProcessKey;
 use profiler_symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast};
 use tokio::sync::Semaphore;
 
-use crate::{
+use crate::recent_log::RecentLog;
+use profiler_recorder::{
     bpf::{self, LoadedMap, LoadedProgram},
-    recent_log::RecentLog,
     statistics_lease::StatisticsLease,
 };
 

@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use super::doctor_process;
 use crate::{
-    bpf::{self, MapReport, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
     config::cli::DoctorArgs,
-    features::{self, Feature, Verdict, feature},
     terminal::{self, Text},
+};
+use profiler_recorder::{
+    bpf::{self, MapReport, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
+    features::{self, Feature, Verdict, feature},
 };
 
 #[derive(Debug, Serialize)]

@@ -20,9 +20,9 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
-    probes::NetworkConfig,
     terminal::{self, Text},
 };
+use profiler_recorder::probes::NetworkConfig;
 
 /// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
 pub fn run(args: &NetArgs) -> Result<(), CliError> {

@@ -8,7 +8,8 @@ use profiler_model::{
 };
 use profiler_network::edges::{UNNAMED, UNTOLD};
 
-use crate::{probes::is_never_of_unix_sockets, terminal::Text};
+use crate::terminal::Text;
+use profiler_recorder::probes::is_never_of_unix_sockets;
 
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
 const LONGEST_END: usize = 44;

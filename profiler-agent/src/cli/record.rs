@@ -29,10 +29,10 @@ use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordValue},
-    probes::{OnCpuCollector, OnCpuConfig, ProbeStatuses, TARGET_ENDED},
     rule_files,
     terminal::{self, Text},
 };
+use profiler_recorder::probes::{OnCpuCollector, OnCpuConfig, ProbeStatuses, TARGET_ENDED};
 
 /// Share of frames without a name in one file from which on the remedy is said.
 const HINT_PERCENT: f64 = 10.0;

@@ -18,9 +18,9 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
-    probes::NetworkConfig,
     terminal::{self, Redrawn, Text},
 };
+use profiler_recorder::probes::NetworkConfig;
 
 /// Looks until the duration is over, the target's last process has ended, or Ctrl-C; then prints. On a
 /// terminal the table is shown as it grows.

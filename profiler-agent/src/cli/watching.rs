@@ -8,10 +8,8 @@ use profiler_model::TaskSpec;
 use profiler_recording::{Chunk, CollectRequest, Collector as _};
 
 use super::{Signals, say};
-use crate::{
-    probes::{NetworkCollector, NetworkConfig, ProbeStatuses, TARGET_ENDED},
-    terminal,
-};
+use crate::terminal;
+use profiler_recorder::probes::{NetworkCollector, NetworkConfig, ProbeStatuses, TARGET_ENDED};
 
 /// A command, in its own words.
 pub(super) trait Watcher {

@@ -25,7 +25,7 @@ use crate::version;
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "profiler-agent", version = version::SHORT, long_version = version::LONG, propagate_version = true)]
+#[command(name = "profiler-agent", version = version::SHORT, long_version = version::LONG.as_str(), propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

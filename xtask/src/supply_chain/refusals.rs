@@ -58,6 +58,12 @@ pub(super) const CASES: &[Case] = &[
         code: "duplicate",
         names: ITOA,
     },
+    Case {
+        what: "a second crate that speaks to the kernel",
+        change: use_aya_in_analysis,
+        code: "banned",
+        names: "aya",
+    },
 ];
 
 /// Whether cargo-deny refuses a case, for what is wrong in it.
@@ -136,6 +142,40 @@ fn add_duplicate(metadata: &mut Value) -> Result<()> {
     used["pkg"] = new.into();
     nodes.push(copy);
     Ok(())
+}
+
+/// Gives a pure stage a dependency of the recorder: in its manifest, and in what was made of it.
+fn use_aya_in_analysis(metadata: &mut Value) -> Result<()> {
+    const FROM: &str = "profiler-recorder";
+    const TO: &str = "profiler-analysis";
+    let of_aya = |list: &Value| {
+        let entries = list.as_array().into_iter().flatten();
+        let mut found = entries.filter(|entry| entry["name"] == "aya");
+        found
+            .next()
+            .cloned()
+            .with_context(|| format!("{FROM} uses aya"))
+    };
+    let add = |list: &mut Value, entry: Value| -> Result<()> {
+        list.as_array_mut().context("a list")?.push(entry);
+        Ok(())
+    };
+    let required = of_aya(&package(metadata, FROM)?["dependencies"])?;
+    let (from, to) = (id(package(metadata, FROM)?)?, id(package(metadata, TO)?)?);
+    add(&mut package(metadata, TO)?["dependencies"], required)?;
+    let used = of_aya(&node(metadata, &from)?["deps"])?;
+    let node = node(metadata, &to)?;
+    add(&mut node["dependencies"], used["pkg"].clone())?;
+    add(&mut node["deps"], used)
+}
+
+/// What was made of the manifest of a package.
+fn node<'a>(metadata: &'a mut Value, id: &str) -> Result<&'a mut Value> {
+    let nodes = metadata["resolve"]["nodes"].as_array_mut();
+    let mut found = nodes.into_iter().flatten();
+    found
+        .find(|node| node["id"] == *id)
+        .with_context(|| format!("{id} has no node"))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 17] = [
+pub(super) const UNIT_PACKAGES: [&str; 18] = [
     "profiler-common",
     "profiler-analysis",
     "profiler-clock",
@@ -34,6 +34,7 @@ pub(super) const UNIT_PACKAGES: [&str; 17] = [
     "profiler-model",
     "profiler-network",
     "profiler-protocols",
+    "profiler-recorder",
     "profiler-recording",
     "profiler-sandbox",
     "profiler-symbolize",

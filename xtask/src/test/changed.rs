@@ -20,6 +20,7 @@ use super::{
 use crate::{exec, workspace::Workspace};
 
 const AGENT: &str = "profiler-agent";
+const RECORDER: &str = "profiler-recorder";
 const EBPF: &str = "profiler-ebpf";
 const TESTS: &str = "profiler-tests";
 const XTASK: &str = "xtask";
@@ -116,8 +117,8 @@ impl Packages {
             packages.needs.insert(package.name.clone(), needs.collect());
             packages.folders.insert(package.name, folder);
         }
-        // The agent's build script compiles it, which no manifest says.
-        if let Some(needs) = packages.needs.get_mut(AGENT) {
+        // The recorder's build script compiles it, which no manifest says.
+        if let Some(needs) = packages.needs.get_mut(RECORDER) {
             needs.insert(EBPF.to_owned());
         }
         // The integration tests start the agent.

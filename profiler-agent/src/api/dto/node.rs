@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
+use profiler_recorder::{
     bpf::{LoadedMap, LoadedProgram},
     features::{self, Verdict},
     statistics_lease::StatisticsState,

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 
-use crate::{
-    api::{
-        dto::{FeatureList, KernelObjectList, LendStatistics, Problem, Setting, SettingList},
-        error::ApiError,
-        extract::{JsonBody, Query},
-        state::{ApiState, blocking},
-    },
-    features,
+use crate::api::{
+    dto::{FeatureList, KernelObjectList, LendStatistics, Problem, Setting, SettingList},
+    error::ApiError,
+    extract::{JsonBody, Query},
+    state::{ApiState, blocking},
 };
+use profiler_recorder::features;
 
 /// Longest time for which a request turns the statistics on.
 const MOST_SECONDS: u64 = 600;

@@ -12,8 +12,8 @@ use crate::{
         resolve_serve,
     },
     recent_log::RecentLog,
-    statistics_lease::StatisticsLease,
 };
+use profiler_recorder::statistics_lease::StatisticsLease;
 
 /// Any word that nothing else has.
 const PLANTED: &str = "planted-secret-77ab";

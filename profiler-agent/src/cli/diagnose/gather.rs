@@ -19,8 +19,10 @@ use crate::cli::naming::named_table_for;
 use crate::{
     checkup::{CheckupRequest, Observer, specs},
     config::cli::DiagnoseArgs,
-    probes::{NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     terminal,
+};
+use profiler_recorder::probes::{
+    NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
 };
 
 /// Everything that was seen.
