@@ -23,14 +23,16 @@ use crate::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
         Server, ServerError, ServerTls, TlsError, Token, Tokens,
     },
-    checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
-    memory_watch::keep_below,
-    network_watch::NetworkWatch,
     recent_log::RecentLog,
     rule_files,
-    task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
+};
+use profiler_engine::{
+    checkup::Checkups,
+    memory_watch::keep_below,
+    network_watch::NetworkWatch,
+    task::{Engine, EngineConfig, TaskChange, TaskError},
 };
 use profiler_memory::Ceiling;
 use profiler_recorder::{
@@ -277,7 +279,7 @@ impl App {
             symbols: kernel.symbols,
             renamer,
             idle_rules,
-            checkups: Checkups::new(engine.clone(), kernel.table, config.envoy_admin),
+            checkups: Checkups::new(engine.clone(), kernel.table, config.envoy_admin.asks()),
             diagnosis_rules,
             totals: Arc::new(Totals::default()),
             network,

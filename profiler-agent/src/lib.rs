@@ -10,7 +10,6 @@ pub mod demo_data;
 pub mod cli;
 pub mod config;
 mod exit;
-pub mod memory_watch;
 mod recent_log;
 pub mod rule_files;
 mod support_bundle;
@@ -18,10 +17,6 @@ pub mod telemetry;
 pub mod terminal;
 pub mod version;
 
-pub mod task;
-pub mod network_watch;
-pub mod checkup;
-pub mod store;
 pub mod api;
 
 pub mod fuzzing;

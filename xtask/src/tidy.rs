@@ -255,7 +255,7 @@ mod tests {
             for path in [
                 TERMINAL,
                 "profiler-agent/src/cli/a_tests.rs",
-                "profiler-agent/src/task/tests/a.rs",
+                "crates/engine/src/task/tests/a.rs",
                 "profiler-agent/build.rs",
                 "xtask/src/a.rs",
             ] {

@@ -14,7 +14,7 @@ use super::{
     state::{ApiState, blocking},
     stream::PING,
 };
-use crate::{
+use profiler_engine::{
     network_watch::Watched,
     task::{Engine, TaskChange},
 };

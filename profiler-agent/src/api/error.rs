@@ -10,7 +10,8 @@ use profiler_model::{TaskId, printable::printable};
 use profiler_symbolize::PackError;
 
 use super::dto::Problem;
-use crate::{checkup::CheckupError, task::TaskError};
+use profiler_engine::{checkup::CheckupError, task::TaskError};
+
 use profiler_memory::MemoryShort;
 
 /// Why a request was refused or failed. Each variant has one status and one code.

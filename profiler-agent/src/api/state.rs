@@ -27,12 +27,10 @@ use super::{
     unsent::Unsent,
 };
 use crate::{
-    checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy},
-    network_watch::NetworkWatch,
-    task::Engine,
     telemetry::{SelfMeter, Totals},
 };
+use profiler_engine::{checkup::Checkups, network_watch::NetworkWatch, task::Engine};
 use profiler_memory::{Ceiling, Stage};
 
 /// Requests that are worked on at once; streams of events have their own limit.

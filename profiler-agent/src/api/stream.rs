@@ -18,7 +18,7 @@ use super::{
     error::ApiError,
     state::ApiState,
 };
-use crate::task::{Engine, TaskChange};
+use profiler_engine::task::{Engine, TaskChange};
 
 /// Messages that a slow listener may be behind.
 const RING: usize = 1024;

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use profiler_model::TaskSpec;
 
 use super::CliError;
-use crate::task;
+use profiler_engine::task;
 
 /// Names of the API and how they are given here.
 const FLAGS: [(&str, &str); 20] = [

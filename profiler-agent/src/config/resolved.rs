@@ -68,6 +68,10 @@ pub enum EnvoyAdminMode {
 }
 
 impl EnvoyAdminMode {
+    pub fn asks(self) -> bool {
+        self == Self::Auto
+    }
+
     /// As in the configuration.
     pub fn name(self) -> &'static str {
         match self {

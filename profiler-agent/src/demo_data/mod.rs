@@ -15,11 +15,8 @@ use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo};
 use profiler_symbolize::SymbolPacks;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    api::NodeInfo,
-    app::KernelSide,
-    store::{SegmentKey, Store, StoreError, Stream, codec},
-};
+use crate::{api::NodeInfo, app::KernelSide};
+use profiler_engine::store::{SegmentKey, Store, StoreError, Stream, codec};
 
 pub use collector::REASON;
 pub use folder::DemoFolder;

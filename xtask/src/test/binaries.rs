@@ -24,10 +24,11 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 18] = [
+pub(super) const UNIT_PACKAGES: [&str; 19] = [
     "profiler-common",
     "profiler-analysis",
     "profiler-clock",
+    "profiler-engine",
     "profiler-host",
     "profiler-image",
     "profiler-memory",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::tasks::{Target, TaskKind, TaskState, state_of, target_of};
-use crate::checkup::{self, CheckupRequest};
+use profiler_engine::checkup::{self, CheckupRequest};
 
 fn default_duration() -> u64 {
     30

@@ -12,7 +12,7 @@ use super::{
     containers::{NamedContainers, named},
     tasks::{TaskState, state_of},
 };
-use crate::network_watch::{WatchState, Watched};
+use profiler_engine::network_watch::{WatchState, Watched};
 
 /// Connections between processes, from the task's start until now.
 #[derive(Debug, Serialize, ToSchema)]

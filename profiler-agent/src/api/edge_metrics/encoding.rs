@@ -16,7 +16,7 @@ use super::{
     choice::{Choice, EdgeSeries},
     readings::{Form, Metric, Reading},
 };
-use crate::network_watch::Watched;
+use profiler_engine::network_watch::Watched;
 
 /// Those of the bounds that histograms have here, in microseconds: each is a series for each edge.
 pub(super) const SHOWN_US: [u32; 9] = [

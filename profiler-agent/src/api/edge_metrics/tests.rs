@@ -6,7 +6,7 @@ use profiler_model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, T
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::{choice::ENDED_AFTER, *};
-use crate::network_watch::Watched;
+use profiler_engine::network_watch::Watched;
 
 fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
     let mut connect = Values::default();

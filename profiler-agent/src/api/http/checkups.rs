@@ -11,15 +11,13 @@ use profiler_analysis::comparison::{Side, compare};
 use profiler_model::{Selection, TaskKind, TaskState, diagnosis};
 
 use super::profiles::read;
-use crate::{
-    api::{
-        dto::{Checkup, CheckupComparison, CreateCheckup, Diagnosis, Problem},
-        error::ApiError,
-        extract::{JsonBody, Query},
-        state::{ApiState, blocking},
-    },
-    checkup::{self, CheckupState, CheckupTask, Evidences, check_ended},
+use crate::api::{
+    dto::{Checkup, CheckupComparison, CreateCheckup, Diagnosis, Problem},
+    error::ApiError,
+    extract::{JsonBody, Query},
+    state::{ApiState, blocking},
 };
+use profiler_engine::checkup::{self, CheckupState, CheckupTask, Evidences, check_ended};
 
 /// Lists check-ups, newest first.
 #[utoipa::path(

@@ -8,12 +8,10 @@ use profiler_network::requests::{
 };
 use serde_json::json;
 
-use crate::{
-    api::TaskRequests,
-    store::{
-        Stream,
-        codec::{Density, decode, encode},
-    },
+use crate::api::TaskRequests;
+use profiler_engine::store::{
+    Stream,
+    codec::{Density, decode, encode},
 };
 
 const SECRET: &str = "canary-5ecret";

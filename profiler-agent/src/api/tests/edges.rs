@@ -9,7 +9,8 @@ use profiler_model::{
 use serde_json::{Value, json};
 
 use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
-use crate::{api::Origin, network_watch::NetworkWatch};
+use crate::api::Origin;
+use profiler_engine::network_watch::NetworkWatch;
 
 /// One edge: process 1 wrote 700 bytes to another node.
 pub(super) fn table() -> EdgeTable {

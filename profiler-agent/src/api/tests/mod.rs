@@ -49,11 +49,13 @@ use tower::ServiceExt;
 
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Reached, Token, Tokens, router};
 use crate::{
+    config::{ArgumentPolicy, CapturePolicy},
+    telemetry::Totals,
+};
+use profiler_engine::{
     checkup::Checkups,
-    config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
     network_watch::NetworkWatch,
     task::{Engine, EngineConfig},
-    telemetry::Totals,
 };
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -264,7 +266,7 @@ impl Api {
         let symbols = SymbolPacks::open(Some(folder), None, SYMBOL_ROOM);
         let table = ProcessTable::new();
         let state = ApiState::new(ApiParts {
-            checkups: Checkups::new(engine.clone(), table.clone(), EnvoyAdminMode::Off),
+            checkups: Checkups::new(engine.clone(), table.clone(), false),
             engine,
             table,
             probes: Arc::new(FakeProbes),

@@ -16,11 +16,8 @@ use tokio::{
 };
 
 use crate::cli::naming::named_table_for;
-use crate::{
-    checkup::{CheckupRequest, Observer, specs},
-    config::cli::DiagnoseArgs,
-    terminal,
-};
+use crate::{config::cli::DiagnoseArgs, terminal};
+use profiler_engine::checkup::{CheckupRequest, Observer, specs};
 use profiler_recorder::probes::{
     NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
 };
@@ -96,7 +93,7 @@ async fn watch(
         begun = on_cpu => begun.context("start to sample")??,
         () = signals.next() => bail!("stopped before it sampled: nothing was seen"),
     };
-    let observer = Observer::start(request.target.clone(), table, args.envoy_admin)
+    let observer = Observer::start(request.target.clone(), table, args.envoy_admin.asks())
         .context("start to observe")?;
     terminal::err_line(format_args!(
         "watching for {}",

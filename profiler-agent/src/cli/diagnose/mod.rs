@@ -16,11 +16,11 @@ use profiler_analysis::{
 use super::{CliError, flags};
 use crate::{
     api,
-    checkup::{CheckupRequest, Evidences, specs},
     config::cli::DiagnoseArgs,
     rule_files,
     terminal::{self, Text},
 };
+use profiler_engine::checkup::{CheckupRequest, Evidences, specs};
 
 /// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
 pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {

@@ -6,7 +6,7 @@
 //! that of the session, whichever thread and call sends them. Plaintext that is written is handed out with
 //! its first record, as it would be at a socket.
 //!
-//! Attach point: a uprobe in `BIO_write`, only in processes that need it (`profiler-agent/src/probes/tls.rs`).
+//! Attach point: a uprobe in `BIO_write`, only in processes that need it (`crates/recorder/src/probes/tls.rs`).
 //! Expected: one or two hits for each write. Without it such sessions stay unbound, and are counted.
 
 use aya_ebpf::{

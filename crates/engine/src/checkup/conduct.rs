@@ -15,10 +15,7 @@ use super::{
     plan::{self, CheckupRequest, specs},
     status::{self, Checkup},
 };
-use crate::{
-    config::EnvoyAdminMode,
-    task::{Engine, TaskChange, TaskError, validate},
-};
+use crate::task::{Engine, TaskChange, TaskError, validate};
 
 /// Longest time between the creation of a check-up and the begin of one of its tasks; after that
 /// nothing is observed.
@@ -40,7 +37,7 @@ pub enum CheckupError {
 pub struct Checkups {
     engine: Engine,
     table: ProcessTable,
-    admin: EnvoyAdminMode,
+    asks_envoys: bool,
     /// Held while a name is chosen and used.
     naming: Arc<tokio::sync::Mutex<()>>,
     /// Check-ups whose record is not kept yet: their tasks may be final already.
@@ -48,11 +45,11 @@ pub struct Checkups {
 }
 
 impl Checkups {
-    pub fn new(engine: Engine, table: ProcessTable, admin: EnvoyAdminMode) -> Self {
+    pub fn new(engine: Engine, table: ProcessTable, asks_envoys: bool) -> Self {
         Self {
             engine,
             table,
-            admin,
+            asks_envoys,
             naming: Arc::default(),
             unkept: Arc::default(),
         }
@@ -184,8 +181,8 @@ impl Checkups {
         let Ok(Some(followed)) = tokio::time::timeout(START_LIMIT, began).await else {
             return Ok(());
         };
-        let (table, admin) = (self.table.clone(), self.admin);
-        let observer = Observer::start(target, table, admin)
+        let (table, asks_envoys) = (self.table.clone(), self.asks_envoys);
+        let observer = Observer::start(target, table, asks_envoys)
             .map_err(|error| TaskError::NotStored(format!("start to observe: {error}")))?;
         self.first(&[followed], changes, |task| task.state.is_final())
             .await;

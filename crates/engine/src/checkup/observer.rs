@@ -31,7 +31,6 @@ use super::{
     envoy_watch::{Counted, EnvoyReport, EnvoyWatch, SOURCE},
     targets::Targets,
 };
-use crate::config::EnvoyAdminMode;
 
 /// Time between two readings of all accounts, at least.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -49,11 +48,11 @@ pub struct Observer {
 
 impl Observer {
     /// Starts to observe a target; the first reading is taken at once, on the new thread.
-    pub fn start(target: Target, table: ProcessTable, admin: EnvoyAdminMode) -> io::Result<Self> {
+    pub fn start(target: Target, table: ProcessTable, asks_envoys: bool) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("observer".into())
-            .spawn(move || observe(target, table, admin, &stopped))?;
+            .spawn(move || observe(target, table, asks_envoys, &stopped))?;
         Ok(Self { stop, thread })
     }
 
@@ -73,10 +72,10 @@ impl Observer {
 fn observe(
     target: Target,
     table: ProcessTable,
-    admin: EnvoyAdminMode,
+    asks_envoys: bool,
     stopped: &Receiver<()>,
 ) -> CheckupRecord {
-    let mut watched = Watched::new(Targets::new(target), table, admin);
+    let mut watched = Watched::new(Targets::new(target), table, asks_envoys);
     loop {
         let began = Instant::now();
         watched.read();
@@ -117,7 +116,7 @@ struct Watched {
     targets: Targets,
     table: ProcessTable,
     hierarchy: Option<CpuHierarchy>,
-    admin: EnvoyAdminMode,
+    asks_envoys: bool,
     accounts: BTreeMap<ProcessKey, Account>,
     envoys: Vec<EnvoyWatch>,
     gaps: Vec<String>,
@@ -126,13 +125,13 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(targets: Targets, table: ProcessTable, admin: EnvoyAdminMode) -> Self {
+    fn new(targets: Targets, table: ProcessTable, asks_envoys: bool) -> Self {
         Self {
             origin: (Instant::now(), wall_ns()),
             targets,
             table,
             hierarchy: CpuHierarchy::detect(),
-            admin,
+            asks_envoys,
             accounts: BTreeMap::new(),
             envoys: Vec::new(),
             gaps: Vec::new(),
@@ -181,16 +180,16 @@ impl Watched {
     }
 
     fn begin_envoy(&mut self, key: ProcessKey) {
-        match self.admin {
-            EnvoyAdminMode::Off => self.left_out += 1,
-            EnvoyAdminMode::Auto if self.envoys.len() >= ENVOYS => self.left_out += 1,
-            EnvoyAdminMode::Auto => match EnvoyWatch::start(key) {
-                Ok(envoy) => self.envoys.push(envoy),
-                Err(error) => self.gaps.push(format!(
-                    "requests and configuration of the Envoy with pid {} are not known: {error}",
-                    key.pid
-                )),
-            },
+        if !self.asks_envoys || self.envoys.len() >= ENVOYS {
+            self.left_out += 1;
+            return;
+        }
+        match EnvoyWatch::start(key) {
+            Ok(envoy) => self.envoys.push(envoy),
+            Err(error) => self.gaps.push(format!(
+                "requests and configuration of the Envoy with pid {} are not known: {error}",
+                key.pid
+            )),
         }
     }
 
@@ -200,7 +199,7 @@ impl Watched {
             .map(|envoy| (envoy.key(), envoy.finish()))
             .collect();
         let mut gaps = self.gaps;
-        gaps.extend(unasked(self.left_out, self.admin));
+        gaps.extend(unasked(self.left_out, self.asks_envoys));
         if self.targets.is_cut {
             gaps.push(
                 "the target has more processes than are observed; those that used the CPU most are"
@@ -257,14 +256,14 @@ impl Watched {
 }
 
 /// Why Envoys were not asked.
-fn unasked(count: usize, mode: EnvoyAdminMode) -> Option<String> {
+fn unasked(count: usize, asks_envoys: bool) -> Option<String> {
     let what = "requests and configuration of Envoy are not known";
-    match mode {
-        _ if count == 0 => None,
-        EnvoyAdminMode::Off => Some(format!(
+    match (count, asks_envoys) {
+        (0, _) => None,
+        (_, false) => Some(format!(
             "{what}: its admin interface is not used (envoy_admin is off)"
         )),
-        EnvoyAdminMode::Auto => Some(format!(
+        (_, true) => Some(format!(
             "{what} for {count} of the Envoys: {ENVOYS} at once are asked"
         )),
     }

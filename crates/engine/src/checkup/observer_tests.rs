@@ -4,8 +4,8 @@ use profiler_model::RequestPoint;
 
 use super::*;
 
-fn observe_for(target: Target, admin: EnvoyAdminMode, time: Duration) -> CheckupRecord {
-    let observer = Observer::start(target, ProcessTable::new(), admin).unwrap();
+fn observe_for(target: Target, asks_envoys: bool, time: Duration) -> CheckupRecord {
+    let observer = Observer::start(target, ProcessTable::new(), asks_envoys).unwrap();
     std::thread::sleep(time);
     observer.finish()
 }
@@ -18,7 +18,7 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
         .unwrap();
     let pid = busy.id();
     let target = Target::Pids(vec![pid]);
-    let record = observe_for(target, EnvoyAdminMode::Auto, Duration::from_millis(700));
+    let record = observe_for(target, true, Duration::from_millis(700));
     busy.kill().unwrap();
     busy.wait().unwrap();
     let Observed {
@@ -54,7 +54,7 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
 fn a_process_that_ends_keeps_its_last_reading() {
     let mut child = Command::new("sleep").arg("30").spawn().unwrap();
     let targets = Targets::new(Target::Pids(vec![child.id()]));
-    let mut watched = Watched::new(targets, ProcessTable::new(), EnvoyAdminMode::Auto);
+    let mut watched = Watched::new(targets, ProcessTable::new(), true);
     watched.read();
     watched.read();
     child.kill().unwrap();
@@ -66,7 +66,7 @@ fn a_process_that_ends_keeps_its_last_reading() {
 
     let none = observe_for(
         Target::Pids(vec![4_194_305]),
-        EnvoyAdminMode::Auto,
+        true,
         Duration::from_millis(50),
     );
     assert!(none.observed.processes.is_empty());
@@ -89,12 +89,8 @@ fn an_envoy_without_admin_interface_is_said_with_the_reason() {
     let mut envoy = impostor(folder.path());
     let _unrelated = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = Target::Pids(vec![envoy.id()]);
-    let automatic = observe_for(
-        target.clone(),
-        EnvoyAdminMode::Auto,
-        Duration::from_millis(200),
-    );
-    let off = observe_for(target, EnvoyAdminMode::Off, Duration::from_millis(200));
+    let automatic = observe_for(target.clone(), true, Duration::from_millis(200));
+    let off = observe_for(target, false, Duration::from_millis(200));
     envoy.kill().unwrap();
     envoy.wait().unwrap();
     for (record, wanted) in [

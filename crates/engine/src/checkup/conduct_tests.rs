@@ -63,7 +63,7 @@ fn open(folder: &Path, fails: Option<TaskKind>) -> Checkups {
         retention_bytes: 1 << 30,
     };
     let engine = Engine::open(config, Arc::new(Collections { fails })).unwrap();
-    Checkups::new(engine, ProcessTable::new(), EnvoyAdminMode::Off)
+    Checkups::new(engine, ProcessTable::new(), false)
 }
 
 fn request() -> CheckupRequest {

@@ -1,0 +1,12 @@
+//! What runs on the agent, and what is kept of it.
+//!
+//! ```text
+//! profiler_recording -> task, network_watch -> store
+//!                       ^ checkup: several tasks on one target
+//! ```
+
+pub mod checkup;
+pub mod memory_watch;
+pub mod network_watch;
+pub mod store;
+pub mod task;
