@@ -9,12 +9,18 @@ use crate::{
 pub const PIECE_SENT: u32 = 1;
 /// The bytes were given to, or taken from, a TLS library.
 pub const PIECE_TLS: u32 = 2;
+/// The piece of the same kind before it was captured too: nothing lies between them that was left out by [`Sampling`].
+pub const PIECE_FOLLOWS: u32 = 4;
 
 /// [`crate::network::Connection::capture_bytes`]: as many bytes as the task captures of each piece.
 pub const CAPTURE_DEFAULT: u32 = 0;
 /// No pieces of this connection.
-pub const CAPTURE_STOP: u32 = CAPTURE_STEADY - 1;
-/// Beside the others: the connection takes no turns ([`Sampling`]), because what it says builds on what it said before.
+pub const CAPTURE_STOP: u32 = CAPTURE_CAPTURED - 1;
+/// Beside the number, set by the kernel side: the last piece was captured, it went to the server, and the last plaintext was captured.
+pub const CAPTURE_CAPTURED: u32 = 1 << 28;
+pub const CAPTURE_TO_SERVER: u32 = 1 << 29;
+pub const CAPTURE_PLAINTEXT: u32 = 1 << 30;
+/// Beside the number: the connection takes no turns ([`Sampling`]), because what it says builds on what it said before.
 pub const CAPTURE_STEADY: u32 = 1 << 31;
 
 /// Bytes of a piece that can leave the kernel: with its head 16 KiB.
@@ -86,7 +92,8 @@ pub struct DatagramSocket {
     pub used_ns: u64,
     /// Pieces that did not fit the ring buffer.
     pub lost: u32,
-    pub padding: u32,
+    /// Whether the last datagram was captured: 0 or 1.
+    pub captured: u32,
 }
 
 /// Where in [`PieceHead::flags`] the bits of [`Sampling`] lie.
@@ -113,9 +120,9 @@ pub struct Sampling(u32);
 
 const HALVINGS: u32 = 0x1f;
 const TURNS: u32 = 0x20;
-/// Two to the power of this is the length of a turn in nanoseconds: 34 ms. Requests that take longer are never seen whole; more
-/// of them than few connections can have would be needed to make turns necessary.
+/// Two to the power of this is the length of a turn in nanoseconds: 34 ms. Requests that begin in it are captured to their end.
 const TURN_SHIFT: u32 = 25;
+pub const TURN_NS: u64 = 1 << TURN_SHIFT;
 
 impl Sampling {
     /// One connection of two to the power of `halvings`, which is at most 16.
@@ -334,8 +341,6 @@ mod tests {
             }
         }
     }
-
-    const TURN_NS: u64 = 1 << TURN_SHIFT;
 
     /// The turn that a port has in a round, of so many.
     fn turn_of(sampling: Sampling, port: u64, round: u64) -> u64 {

@@ -231,6 +231,14 @@ impl Connection {
         }
     }
 
+    /// The client asks again before it was answered, and only the order of answers tells whose they are.
+    pub fn is_pipelined(&self) -> bool {
+        match &self.state {
+            State::Trying(decoder, ..) | State::Decoding(decoder) => decoder.is_pipelined(),
+            State::Looking(_) | State::Unknown => false,
+        }
+    }
+
     /// What a TLS handshake said in plaintext.
     pub fn tls(&self) -> Option<&TlsFacts> {
         match &self.state {

@@ -64,6 +64,11 @@ pub trait Decoder: Debug + Send {
         false
     }
 
+    /// The client asks again before it was answered, and only the order of answers tells whose they are.
+    fn is_pipelined(&self) -> bool {
+        false
+    }
+
     /// Messages ended behind the captured bytes of a call: with more of them, later ones would be read.
     fn wants_bytes(&self) -> bool {
         false

@@ -22,6 +22,11 @@ pub(crate) trait Speech: Debug + Send {
     /// The extent of the frame that begins with a header; `None`: it is none of this protocol.
     fn measure(&self, direction: Direction, header: &[u8]) -> Option<Extent>;
 
+    /// Whether a call that moved these bytes alone has read how long a frame is, and nothing else: the next one reads the frame.
+    fn is_length(&self, direction: Direction, bytes: &[u8]) -> bool {
+        bytes.len() == self.header(direction) && self.measure(direction, bytes).is_some()
+    }
+
     /// Whether this frame may begin a piece after a gap. `bytes` are at least a header.
     fn resumes(&self, direction: Direction, bytes: &[u8], at_ns: u64) -> bool;
 
@@ -200,8 +205,8 @@ impl<S: Speech> Framed<S> {
             valid(&bytes, alone.bytes.len() as u64 + piece.length)
         });
         let begins = !joined && valid(piece.bytes, piece.length);
-        let is_header = piece.bytes.len() == header && piece.length == header as u64;
-        let waits = !joined && !begins && is_header && measure(piece.bytes).is_some();
+        let is_all = piece.bytes.len() as u64 == piece.length;
+        let waits = !joined && !begins && is_all && self.speech.is_length(direction, piece.bytes);
         let way = self.ways.get_mut(direction);
         let alone = way.alone.take().filter(|_| joined);
         way.lost = !joined && !begins;

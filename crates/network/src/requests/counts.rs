@@ -155,10 +155,16 @@ impl Counts {
             };
             return (tally, server_only);
         }
-        let tally = Tally {
+        let mut tally = Tally {
             variance,
             ..sampled.tally
         };
+        // What was drawn may have missed a burst, which shows in the bytes that went by at that time.
+        let by_bytes = coverage.and_then(|coverage| coverage.factor(&self.seen));
+        let by_bytes = by_bytes.map(|factor| times(self.tally.count, factor));
+        if by_bytes > tally.interval().1 {
+            tally.variance = None;
+        }
         (tally, sampled.server_only)
     }
 }

@@ -61,6 +61,8 @@ pub struct PayloadPiece {
     /// The first of them.
     pub bytes: Vec<u8>,
     pub drawn: Drawn,
+    /// Nothing of its kind was left out between it and the piece before because other connections were captured.
+    pub follows: bool,
 }
 
 /// What is known at the end of a connection of whether all of it was seen.

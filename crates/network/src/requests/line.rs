@@ -220,7 +220,7 @@ impl Line {
         of_talks.sum::<u64>().saturating_sub(self.others_turns)
     }
 
-    /// Others had their turn: nobody knows what went over it since its last piece. From here on nothing is missing.
+    /// Others were captured: nobody knows what went over it since its last piece. From here on nothing is missing.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<Exchange>) {
         let gaps = self.gaps();
         for talk in self.wire.iter_mut().chain(&mut self.tls) {
@@ -307,18 +307,17 @@ impl Line {
     /// Whether it would be understood badly in turns: headers stand in tables that were filled before, statements have the names
     /// that they were given before, and answers that only their order tells apart belong to nobody knows which request.
     fn is_steady(&self) -> bool {
-        let mut protocols = self.talks().filter_map(|talk| talk.protocol);
-        protocols.any(|protocol| match protocol {
+        let mut protocols = self
+            .talks()
+            .filter_map(|talk| Some((talk.protocol?, talk.is_pipelined())));
+        protocols.any(|(protocol, is_pipelined)| match protocol {
             Protocol::Http2 | Protocol::Grpc => true,
             // An order has its price. A turn that is missed before it does them less harm.
             Protocol::WebSocket | Protocol::Redis | Protocol::PostgreSql | Protocol::MySql => {
                 self.drawn != Drawn::ALL
             }
-            Protocol::Http1
-            | Protocol::Dns
-            | Protocol::Kafka
-            | Protocol::MongoDb
-            | Protocol::Tls => false,
+            Protocol::Http1 => is_pipelined && self.drawn != Drawn::ALL,
+            Protocol::Dns | Protocol::Kafka | Protocol::MongoDb | Protocol::Tls => false,
         })
     }
 

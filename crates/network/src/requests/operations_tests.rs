@@ -524,6 +524,33 @@ fn what_was_not_seen_when_the_fewest_were_captured_is_in_the_interval() {
     assert!(high < count + 8000, "{count} {high}");
 }
 
+/// Light connections fill the draws, and a burst of one was missed: the bytes of all connections tell that there was more.
+#[test]
+fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
+    let interval_of = |moved| {
+        let mut operations = Operations::default();
+        for round in 0..40 {
+            let one = Seen {
+                drawn: Drawn::new(4, 1000 + round),
+                ..seen(SeenBy::Server, get("/"))
+            };
+            operations.add(&edge(2), &one, Counted::Here);
+        }
+        let home = Home {
+            edge: edge(2),
+            traffic: Some(Traffic {
+                moved,
+                captured: 40 * 500,
+            }),
+            has_ended: false,
+        };
+        operations.cover([home].iter(), 2000);
+        rows(&operations, 16).1[0].tally.interval()
+    };
+    assert!(interval_of(40 * 16 * 500).1.is_some_and(|high| high < 1000));
+    assert_eq!(interval_of(3 * 40 * 16 * 500), (40, None));
+}
+
 /// Few connections that take turns, with much more to do in some seconds than in others: each round of each is a draw.
 #[test]
 fn turns_of_few_connections_have_an_interval_that_holds_the_truth() {

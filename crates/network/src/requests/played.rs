@@ -68,6 +68,8 @@ pub struct Play {
     /// Nanoseconds that each write has waited for room.
     pub waited_ns: u64,
     pub drawn: Drawn,
+    /// Whether the next piece follows the one before; true again behind it.
+    pub follows: bool,
 }
 
 impl Play {
@@ -84,6 +86,7 @@ impl Play {
             plaintext: Plaintext::Wire,
             waited_ns: 0,
             drawn: Drawn::ALL,
+            follows: true,
         }
     }
 
@@ -100,6 +103,7 @@ impl Play {
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
             drawn: self.drawn,
+            follows: std::mem::replace(&mut self.follows, true),
             cookie,
             pid,
             tid: pid + 1,

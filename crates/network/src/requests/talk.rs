@@ -276,6 +276,14 @@ impl Talk {
         }
     }
 
+    /// Only the order of answers tells whose they are.
+    pub(super) fn is_pipelined(&self) -> bool {
+        match &self.hearing {
+            Hearing::Known(connection) => connection.is_pipelined(),
+            Hearing::Either(..) | Hearing::Deaf(_) => false,
+        }
+    }
+
     /// More captured bytes of each call would let later messages be read.
     pub(super) fn wants_bytes(&self) -> bool {
         match &self.hearing {

@@ -15,7 +15,7 @@ use crate::edges::Home;
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{
-    event::{PayloadEvent, PayloadPiece, Plaintext, Whole},
+    event::{Drawn, PayloadEvent, PayloadPiece, Plaintext, Whole},
     facts::{CaptureOrder, Facts, SourceCounts},
     line::{Line, Rest},
     operations::Operations,
@@ -297,7 +297,8 @@ impl Tracker {
         }
         let is_drawn_anew = line.drawn != piece.drawn;
         let was = line.seen_by();
-        if piece.drawn.round() != line.drawn.round() {
+        let is_sampled = line.drawn != Drawn::ALL || piece.drawn != Drawn::ALL;
+        if is_sampled && !piece.follows && !line.is_new() {
             line.begin_turn(&mut self.ended);
         }
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
@@ -308,7 +309,7 @@ impl Tracker {
         }
         self.remember_end(piece.cookie, was);
         self.collect(piece.cookie, piece.plaintext);
-        // What it has ended was begun, and captured, as those before it.
+        // What it has ended was begun as those before it.
         if is_drawn_anew && let Some(line) = self.lines.get_mut(&piece.cookie) {
             line.drawn = piece.drawn;
         }

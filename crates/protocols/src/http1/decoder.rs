@@ -195,6 +195,10 @@ impl Decoder for Http1 {
         self.confirm(None, out);
     }
 
+    fn is_pipelined(&self) -> bool {
+        self.is_pipelined
+    }
+
     fn is_dirty(&self) -> bool {
         match &self.then {
             Then::Http1 => {

@@ -20,6 +20,10 @@ const OP_QUERY: u32 = 2004;
 const OP_COMPRESSED: u32 = 2012;
 const OP_MSG: u32 = 2013;
 
+pub(super) fn is_length(length: u32) -> bool {
+    (LEAST_MESSAGE..=MOST_MESSAGE).contains(&length)
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) length: u32,
@@ -42,7 +46,7 @@ impl Header {
             header.operation,
             OP_REPLY | 2001 | 2002 | OP_QUERY | 2005..=2007 | OP_COMPRESSED | OP_MSG
         );
-        let fits = (LEAST_MESSAGE..=MOST_MESSAGE).contains(&header.length);
+        let fits = is_length(header.length);
         (known && fits).then_some(header)
     }
 }

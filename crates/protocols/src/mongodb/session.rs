@@ -7,7 +7,7 @@ use super::{
         frames::{Extent, Frame},
         named::Named,
     },
-    message::{HEADER, Header, Message, Reply, read},
+    message::{HEADER, Header, Message, Reply, is_length, read},
 };
 
 #[derive(Debug)]
@@ -116,6 +116,16 @@ impl Speech for Session {
             length: u64::from(header.length),
             keep: keep.min(self.limits.pending_bytes.max(HEADER)),
         })
+    }
+
+    /// Go's driver reads the four bytes of the length alone, others the header.
+    fn is_length(&self, direction: Direction, bytes: &[u8]) -> bool {
+        match bytes.try_into() {
+            Ok(length) => is_length(u32::from_le_bytes(length)),
+            Err(_) => {
+                bytes.len() == self.header(direction) && self.measure(direction, bytes).is_some()
+            }
+        }
     }
 
     fn resumes(&self, direction: Direction, bytes: &[u8], _at_ns: u64) -> bool {

@@ -288,3 +288,27 @@ fn joined_ends_that_read_headers_by_themselves_are_understood() {
     driver.close();
     assert_eq!(driver.take(), vec!["find users => fine"; 29]);
 }
+
+/// As those of Go's driver do.
+#[test]
+fn ends_that_read_lengths_by_themselves_are_understood_behind_a_gap() {
+    let mut driver = Driver::new(facts(27017));
+    for Call { direction, bytes } in [find(1), found(1)] {
+        driver.call(&Call { direction, bytes }, WHOLE);
+    }
+    for round in 1..5 {
+        for direction in [crate::Direction::ToServer, crate::Direction::ToClient] {
+            driver.connection.gap(direction, &mut driver.out);
+        }
+        for id in 10 * round..10 * round + 5 {
+            for Call { direction, bytes } in [find(id), found(id)] {
+                for part in [&bytes[..4], &bytes[4..]] {
+                    let bytes = part.to_vec();
+                    driver.call(&Call { direction, bytes }, WHOLE);
+                }
+            }
+        }
+    }
+    driver.close();
+    assert_eq!(driver.take(), vec!["find users => fine"; 21]);
+}

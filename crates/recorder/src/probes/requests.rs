@@ -14,14 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_common::payload::{CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, Sampling};
+use profiler_common::payload::{CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, Sampling, TURN_NS};
 use profiler_model::MAX_CAPTURE_BYTES;
 use profiler_network::requests::{CaptureBytes, CaptureOrder, Facts, PayloadEvent, Whole};
 use profiler_sandbox::opener;
 
 use super::{
     requests_events::{Heard, Told},
-    requests_share::{LOOK, Share, Turns, thread_cpu},
+    requests_share::{Share, Turns, thread_cpu},
     timeline::monotonic_ns,
 };
 use crate::bpf::{CaptureControl, PieceReader};
@@ -35,6 +35,7 @@ const MUCH: usize = 512;
 const AT_ONCE: usize = 1024;
 /// More records than the ring buffer has room for.
 const ALL: usize = 1 << 18;
+const TURN: Duration = Duration::from_nanos(TURN_NS);
 /// Time between two looks at what the listener orders.
 const ORDERS: Duration = Duration::from_millis(20);
 
@@ -238,11 +239,12 @@ impl<L: Listener> Reading<L> {
         let elapsed = now.duration_since(self.clock.looked);
         let cpu = thread_cpu();
         let used = cpu.saturating_sub(self.clock.cpu);
+        let interval = self.share.interval(self.turn_length());
         let is_behind = read == AT_ONCE && self.newest_ns <= self.sampled_ns;
         if is_behind {
             // It was captured before fewer connections were: it says nothing of whether they are few enough.
             self.judged_lost = self.heard.lost();
-        } else if elapsed >= LOOK || self.share.is_used_up(used) {
+        } else if elapsed >= interval || self.share.is_used_up(interval, used) {
             self.judge(elapsed, used);
             for event in self.heard.rested(monotonic_ns()) {
                 self.listener.take(event);
@@ -253,6 +255,11 @@ impl<L: Listener> Reading<L> {
         self.clock.looked = now;
         self.clock.cpu = cpu;
         read
+    }
+
+    /// How long a turn is, where connections take turns.
+    fn turn_length(&self) -> Option<Duration> {
+        self.sampling.takes_turns().then_some(TURN)
     }
 
     fn read(&mut self) -> usize {
@@ -299,7 +306,10 @@ impl<L: Listener> Reading<L> {
     fn judge(&mut self, elapsed: Duration, cpu: Duration) {
         let lost = self.heard.lost();
         let lost_now = lost.saturating_sub(std::mem::replace(&mut self.judged_lost, lost));
-        let is_changed = self.share.look(elapsed, cpu, lost_now).is_some();
+        let is_changed = self
+            .share
+            .look(elapsed, cpu, lost_now, self.turn_length())
+            .is_some();
         let one_of = self.share.one_of();
         let in_turns = self.turns.look() && one_of > 1;
         if is_changed {

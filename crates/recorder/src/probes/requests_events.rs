@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use profiler_common::{
     network::{DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_JOINED},
     payload::{
-        DATAGRAM_REST_NS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead,
-        Sampling,
+        DATAGRAM_REST_NS, PIECE_FOLLOWS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS,
+        PieceConnection, PieceHead, Sampling,
     },
 };
 use profiler_network::{
@@ -159,6 +159,7 @@ fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
     let since_ns = (head.since_ns != 0).then_some(head.since_ns);
     let sampling = Sampling::from_bits(head.flags >> PIECE_SAMPLING_SHIFT);
     PayloadPiece {
+        follows: head.flags & PIECE_FOLLOWS != 0,
         drawn: Drawn::new(sampling.halvings(), sampling.round(head.header.time_ns)),
         cookie: head.cookie,
         pid: head.pid,

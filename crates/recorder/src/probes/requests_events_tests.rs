@@ -46,6 +46,7 @@ fn a_piece_is_told_with_its_bytes() {
     };
     let expected = PayloadPiece {
         drawn: Drawn::ALL,
+        follows: false,
         cookie: 42,
         pid: 11,
         tid: 12,

@@ -11,6 +11,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(250);
 const LEAST_JUDGED: Duration = Duration::from_millis(60);
 /// One connection in so many, at most.
 const MOST: u32 = 1 << 16;
+/// The same where they take turns: a round is judged as a whole, and must not last for ever.
+const MOST_IN_TURNS: u32 = 1 << 8;
 /// Part of the share, in percent, that may be used before more connections are captured again: twice as
 /// many need about twice the time.
 const FREE_PERCENT: u64 = 35;
@@ -80,9 +82,14 @@ impl Share {
         self.fewest
     }
 
+    /// Time between two looks: a round, where connections take turns, because a busy one is busy in its turn only.
+    pub(super) fn interval(&self, turn: Option<Duration>) -> Duration {
+        LOOK.max(turn.unwrap_or_default() * self.one_of)
+    }
+
     /// Whether the share of the whole time until the next look is used up: what comes now is beyond it.
-    pub(super) fn is_used_up(&self, cpu: Duration) -> bool {
-        micros(cpu) > self.allowed_us(LOOK)
+    pub(super) fn is_used_up(&self, interval: Duration, cpu: Duration) -> bool {
+        micros(cpu) > self.allowed_us(interval)
     }
 
     /// CPU time that may be used in so much time, in microseconds.
@@ -92,19 +99,33 @@ impl Share {
 
     /// Of the last `elapsed` time `cpu` was used for reading, and `lost` pieces did not fit the ring
     /// buffer. `Some`: from now on one connection in so many.
-    pub(super) fn look(&mut self, elapsed: Duration, cpu: Duration, lost: u64) -> Option<u32> {
+    pub(super) fn look(
+        &mut self,
+        elapsed: Duration,
+        cpu: Duration,
+        lost: u64,
+        turn: Option<Duration>,
+    ) -> Option<u32> {
         let cpu_us = micros(cpu);
-        let allowed_us = self.allowed_us(elapsed.max(LEAST_JUDGED));
+        let least = match turn {
+            Some(_) if self.one_of > 1 => self.interval(turn),
+            _ => LEAST_JUDGED,
+        };
+        let allowed_us = self.allowed_us(elapsed.max(least));
+        let most = if turn.is_some() { MOST_IN_TURNS } else { MOST };
         let before = self.one_of;
         if cpu_us > allowed_us || lost > 0 {
             self.calm = 0;
             // So much too much, but at least half of it goes.
             let too_much = u32::try_from(cpu_us.div_ceil(allowed_us)).unwrap_or(MOST);
             let factor = too_much.clamp(2, MOST).next_power_of_two();
-            self.one_of = before.saturating_mul(factor).min(MOST);
+            self.one_of = before.saturating_mul(factor).min(most.max(before));
         } else if before > 1 && cpu_us < allowed_us.saturating_mul(FREE_PERCENT) / 100 {
             self.calm += 1;
-            if self.calm >= CALM_LOOKS {
+            // As many as of the usual length, or two rounds.
+            let rounds = micros(self.interval(turn)) / micros(LOOK).max(1);
+            let looks = u64::from(CALM_LOOKS) / rounds.max(1);
+            if u64::from(self.calm) >= looks.max(2) {
                 self.calm = 0;
                 self.one_of = before / 2;
             }
@@ -134,7 +155,12 @@ mod tests {
 
     /// A second in which so many milliseconds were used.
     fn look(share: &mut Share, used_ms: u64, lost: u64) -> Option<u32> {
-        share.look(Duration::from_secs(1), Duration::from_millis(used_ms), lost)
+        share.look(
+            Duration::from_secs(1),
+            Duration::from_millis(used_ms),
+            lost,
+            None,
+        )
     }
 
     #[test]
@@ -203,10 +229,27 @@ mod tests {
         let ms = Duration::from_millis;
         let mut share = Share::new(10);
         // A tenth of a quarter of a second.
-        assert!(!share.is_used_up(ms(25)) && share.is_used_up(ms(26)));
+        assert!(!share.is_used_up(LOOK, ms(25)) && share.is_used_up(LOOK, ms(26)));
         // All of a CPU from the first moment on.
-        assert_eq!(share.look(ms(26), ms(26), 0), Some(8));
-        assert_eq!(share.look(ms(100), ms(26), 0), Some(32));
+        assert_eq!(share.look(ms(26), ms(26), 0, None), Some(8));
+        assert_eq!(share.look(ms(100), ms(26), 0, None), Some(32));
+    }
+
+    /// Three connections of a CPU of 12 % each: of one in 16, the turn of one of them is no reason for fewer.
+    #[test]
+    fn a_busy_connection_is_judged_by_a_round_and_not_by_its_turn() {
+        let ms = Duration::from_millis;
+        let turn = Some(ms(34));
+        let mut share = Share::new(1);
+        share.look(ms(250), ms(90), 0, turn);
+        assert_eq!(share.one_of(), 64, "0.36 of a CPU at 1 %");
+        assert_eq!(share.interval(turn), ms(64 * 34));
+        for _ in 0..10 {
+            assert!(!share.is_used_up(share.interval(turn), ms(12)));
+            assert_eq!(share.look(share.interval(turn), ms(12), 0, turn), None);
+        }
+        while share.look(ms(34), ms(34), 1, turn).is_some() {}
+        assert_eq!(share.one_of(), MOST_IN_TURNS);
     }
 
     #[test]

@@ -10,9 +10,10 @@ use aya_ebpf::{
 };
 use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, KIND_PIECE_END, RecordHeader},
-    network::{ANNOUNCED, Connection, FLAG_JOINED},
+    network::{ANNOUNCED, Connection, DIRECTION_CLIENT, DIRECTION_UNKNOWN, FLAG_JOINED},
     payload::{
-        CAPTURE_DEFAULT, CAPTURE_STEADY, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
+        CAPTURE_CAPTURED, CAPTURE_DEFAULT, CAPTURE_PLAINTEXT, CAPTURE_STEADY, CAPTURE_STOP,
+        CAPTURE_TO_SERVER, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS, PIECE_FOLLOWS,
         PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
         PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES,
         SCRATCH_SENT, Sampling, client_port,
@@ -98,17 +99,85 @@ pub(super) struct Part {
     pub(super) since_ns: u64,
 }
 
-/// Whether the connection is one of those that are captured; both of its ends give the same answer.
+/// How a piece relates to the sampling.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) sampling: Sampling,
+    pub(super) is_captured: bool,
+    /// The piece before was captured.
+    pub(super) follows: bool,
+}
+
+/// Whether what a connection moves now is captured, by its client's port: both of its ends give the same answer. Where
+/// connections take turns, a request that begins in the connection's turn is captured to its end, and nothing else: a
+/// turn begins and ends where the client has something to say after the server.
 #[inline(always)]
-pub(super) fn is_sampled(connection: &Connection) -> bool {
+pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, is_first: bool) -> Turn {
     let Connection {
         direction,
         local_port,
         remote_port,
+        capture_bytes: before,
         ..
     } = *connection;
-    let key = u64::from(client_port(direction, local_port, remote_port));
-    is_sampled_by(key, sampling_of(connection.capture_bytes))
+    let sampling = sampling_of(before);
+    let follows = before & CAPTURE_CAPTURED != 0;
+    let is_to_server = is_sent == (direction == DIRECTION_CLIENT);
+    let goes_on = sampling.takes_turns()
+        && direction != DIRECTION_UNKNOWN
+        && !is_first
+        && !(is_to_server && before & CAPTURE_TO_SERVER == 0);
+    let is_captured = if goes_on {
+        follows
+    } else {
+        let key = u64::from(client_port(direction, local_port, remote_port));
+        is_sampled_by(key, sampling)
+    };
+    let mut after = before & !(CAPTURE_CAPTURED | CAPTURE_TO_SERVER);
+    if is_captured {
+        after |= CAPTURE_CAPTURED;
+    }
+    if is_to_server {
+        after |= CAPTURE_TO_SERVER;
+    }
+    connection.capture_bytes = after;
+    Turn {
+        sampling,
+        is_captured,
+        follows,
+    }
+}
+
+/// The same of plaintext of a TLS library, which is captured as what went over the socket last.
+#[inline(always)]
+pub(super) fn turn_of_plaintext(connection: &mut Connection) -> Turn {
+    let before = connection.capture_bytes;
+    let is_captured = before & CAPTURE_CAPTURED != 0;
+    connection.capture_bytes = if is_captured {
+        before | CAPTURE_PLAINTEXT
+    } else {
+        before & !CAPTURE_PLAINTEXT
+    };
+    Turn {
+        sampling: sampling_of(before),
+        is_captured,
+        follows: before & CAPTURE_PLAINTEXT != 0,
+    }
+}
+
+impl Turn {
+    /// For [`PieceHead::flags`].
+    #[inline(always)]
+    pub(super) fn flags(self) -> u32 {
+        let follows = if self.follows { PIECE_FOLLOWS } else { 0 };
+        follows | self.sampling.bits() << PIECE_SAMPLING_SHIFT
+    }
+}
+
+/// Whether nothing is wanted of a connection with these `capture_bytes`.
+#[inline(always)]
+pub(super) fn is_stopped(capture_bytes: u32) -> bool {
+    capture_bytes & CAPTURE_STOP == CAPTURE_STOP
 }
 
 /// Whether connections with this key are captured now.
@@ -137,10 +206,18 @@ pub(super) fn sampling_of(capture_bytes: u32) -> Sampling {
     }
 }
 
+/// Has more captured of each piece, if nothing else was ordered.
+#[inline(always)]
+pub(super) fn speaks_http2(capture_bytes: &mut u32) {
+    if *capture_bytes & CAPTURE_STOP == CAPTURE_DEFAULT {
+        *capture_bytes |= MAX_PIECE_BYTES as u32 | CAPTURE_STEADY;
+    }
+}
+
 /// First bytes of each piece that are captured, by the `capture_bytes` of a connection.
 #[inline(always)]
 pub(super) fn limit_of(capture_bytes: u32) -> u32 {
-    match capture_bytes & !CAPTURE_STEADY {
+    match capture_bytes & CAPTURE_STOP {
         CAPTURE_DEFAULT => payload!(capture_bytes),
         bytes => bytes,
     }
@@ -168,6 +245,7 @@ pub(super) fn piece<const AREA: u32>(
     connection: &mut Connection,
     scratch: &mut Scratch,
     part: &Part,
+    turn: Turn,
 ) -> u64 {
     let at_ns = now();
     if !is_announced(connection, at_ns) {
@@ -179,14 +257,14 @@ pub(super) fn piece<const AREA: u32>(
         bytes: part.bytes,
         since_ns: part.since_ns,
         lost: connection.pieces_lost,
-        sampling: sampling_of(connection.capture_bytes),
+        turn,
     };
     let wanted = part
         .bytes
         .min(u64::from(limit_of(connection.capture_bytes)));
     fill::<AREA>(scratch, wanted, &moved);
-    if part.offset == 0 && connection.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
-        connection.capture_bytes = MAX_PIECE_BYTES as u32 | CAPTURE_STEADY;
+    if part.offset == 0 && begins_http2(scratch) {
+        speaks_http2(&mut connection.capture_bytes);
     }
     let is_sent = send(scratch, at_ns);
     if is_sent == 0 {
@@ -213,7 +291,7 @@ pub(super) struct Moved {
     pub(super) since_ns: u64,
     /// Pieces of the socket that were lost.
     pub(super) lost: u32,
-    pub(super) sampling: Sampling,
+    pub(super) turn: Turn,
 }
 
 /// Puts the piece of a source together, with the first `wanted` bytes as far as they can be read; none of a part beyond
@@ -235,7 +313,7 @@ pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &
     scratch.head.pid = pid;
     scratch.head.tid = tid;
     let direction = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
-    scratch.head.flags = direction | moved.sampling.bits() << PIECE_SAMPLING_SHIFT;
+    scratch.head.flags = direction | moved.turn.flags();
     scratch.head.lost = moved.lost;
 }
 
@@ -359,6 +437,13 @@ pub(crate) struct Order {
     capture_bytes: u64,
 }
 
+/// What the kernel side has noted there stays.
+#[inline(always)]
+fn set_order(capture_bytes: &mut u32, order: u64) {
+    const ORDERED: u32 = CAPTURE_STOP | CAPTURE_STEADY;
+    *capture_bytes = *capture_bytes & !ORDERED | order as u32 & ORDERED;
+}
+
 /// Never attached: the agent runs it, because it cannot write a part of an entry itself. Returns 1
 /// when the connection is there.
 #[unsafe(no_mangle)]
@@ -367,12 +452,12 @@ pub(crate) extern "C" fn network_capture(order: *const Order) -> i32 {
     // SAFETY: the verifier checks accesses to the context.
     let (cookie, capture_bytes) = unsafe { ((*order).cookie, (*order).capture_bytes) };
     if let Some(connection) = find(cookie) {
-        connection.capture_bytes = capture_bytes as u32;
+        set_order(&mut connection.capture_bytes, capture_bytes);
         return 1;
     }
     match unix::find(cookie) {
         Some(socket) => {
-            socket.capture_bytes = capture_bytes as u32;
+            set_order(&mut socket.capture_bytes, capture_bytes);
             1
         }
         None => 0,

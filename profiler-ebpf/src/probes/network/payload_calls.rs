@@ -10,7 +10,7 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
     network::{Connection, FLAG_JOINED},
-    payload::{CAPTURE_STEADY, CAPTURE_STOP, LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
@@ -122,9 +122,9 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     } else {
         None
     };
-    let is_sampled = payload::is_sampled(connection);
-    let is_wanted = is_sampled && connection.capture_bytes & !CAPTURE_STEADY != CAPTURE_STOP;
-    if is_wanted || (is_sampled && call.is_some()) {
+    let turn = payload::turn_of(connection, AREA == SCRATCH_SENT, part.offset == 0);
+    let is_wanted = turn.is_captured && !payload::is_stopped(connection.capture_bytes);
+    if is_wanted || (turn.is_captured && call.is_some()) {
         add(&mut connection.captured_bytes, part.bytes);
     }
     let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
@@ -152,6 +152,6 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     }
     // Where the plaintext is known, what goes over the wire is not wanted.
     if is_wanted && !(tls::is_watched() && tls::is_bound(connection.cookie)) {
-        payload::piece::<AREA>(connection, scratch, &part);
+        payload::piece::<AREA>(connection, scratch, &part, turn);
     }
 }

@@ -16,7 +16,9 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, current_is_wanted, is_in_scope, now},
-    payload::{Moved, Scratch, fill, is_sampled_by, reserve_connection, sampling, scratch, send},
+    payload::{
+        Moved, Scratch, Turn, fill, is_sampled_by, reserve_connection, sampling, scratch, send,
+    },
     payload_bytes::find_source,
     socket::Socket,
 };
@@ -74,7 +76,13 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         return 0;
     };
     let sampling = sampling();
-    if !is_sampled_by(sampling_key(cookie, local, remote), sampling) {
+    let turn = Turn {
+        sampling,
+        is_captured: is_sampled_by(sampling_key(cookie, local, remote), sampling),
+        follows: entry.captured != 0,
+    };
+    entry.captured = u32::from(turn.is_captured);
+    if !turn.is_captured {
         return 0;
     }
     let at_ns = now();
@@ -98,7 +106,7 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         bytes,
         since_ns: 0,
         lost: entry.lost,
-        sampling,
+        turn,
     };
     fill::<AREA>(scratch, bytes, &moved);
     let is_sent = send(scratch, at_ns);
@@ -167,7 +175,7 @@ fn entry_of(socket: Socket, cookie: u64) -> Option<&'static mut DatagramSocket> 
         received_bytes: 0,
         used_ns: 0,
         lost: 0,
-        padding: 0,
+        captured: 0,
     };
     // Fails when another CPU was faster.
     let _made = DATAGRAM_SOCKETS.insert(cookie, NONE, u64::from(BPF_NOEXIST));

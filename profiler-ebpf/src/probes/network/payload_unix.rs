@@ -5,18 +5,15 @@
 
 use profiler_common::{
     network::{ANNOUNCED, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN},
-    payload::{
-        CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, MAX_PIECE_BYTES, PieceConnection,
-        SCRATCH_SENT,
-    },
+    payload::{CAPTURE_CAPTURED, PieceConnection, SCRATCH_SENT},
     unix_sockets::UnixSocket,
 };
 
 use super::{
     connection::{add_one, now},
     payload::{
-        self, Moved, begins_http2, fill, is_sampled_by, limit_of, reserve_connection, sampling_of,
-        send,
+        self, Moved, Turn, begins_http2, fill, is_sampled_by, is_stopped, limit_of,
+        reserve_connection, sampling_of, send, speaks_http2,
     },
     payload_bytes::find_source,
     socket::Socket,
@@ -38,9 +35,8 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     }
     let at_ns = now();
     entry.used_ns = at_ns;
-    let sampling = sampling_of(entry.capture_bytes);
-    let is_stopped = entry.capture_bytes & !CAPTURE_STEADY == CAPTURE_STOP;
-    if is_stopped || !is_sampled_by(sampling_key(entry), sampling) {
+    let turn = turn_of(entry);
+    if is_stopped(entry.capture_bytes) || !turn.is_captured {
         return 0;
     }
     if entry.announced == 0 {
@@ -65,18 +61,36 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         bytes,
         since_ns,
         lost: entry.pieces_lost,
-        sampling,
+        turn,
     };
     let wanted = bytes.min(u64::from(limit_of(entry.capture_bytes)));
     fill::<AREA>(scratch, wanted, &moved);
-    if moved.offset == 0 && entry.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
-        entry.capture_bytes = MAX_PIECE_BYTES as u32 | CAPTURE_STEADY;
+    if moved.offset == 0 && begins_http2(scratch) {
+        speaks_http2(&mut entry.capture_bytes);
     }
     let is_sent = send(scratch, at_ns);
     if is_sent == 0 {
         add_one(&mut entry.pieces_lost);
     }
     is_sent
+}
+
+/// Whether what is moved now is captured; a turn begins and ends anywhere, as nobody knows who asks.
+#[inline(always)]
+fn turn_of(entry: &mut UnixSocket) -> Turn {
+    let sampling = sampling_of(entry.capture_bytes);
+    let follows = entry.capture_bytes & CAPTURE_CAPTURED != 0;
+    let is_captured = is_sampled_by(sampling_key(entry), sampling);
+    if is_captured {
+        entry.capture_bytes |= CAPTURE_CAPTURED;
+    } else {
+        entry.capture_bytes &= !CAPTURE_CAPTURED;
+    }
+    Turn {
+        sampling,
+        is_captured,
+        follows,
+    }
 }
 
 /// Both ends of a connection give the same.

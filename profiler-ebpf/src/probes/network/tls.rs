@@ -26,7 +26,7 @@ use aya_ebpf::{
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
     network::{ANNOUNCED_TLS, Connection, FLAG_JOINED},
-    payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
+    payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         CALL_GREETS, NO_FRAME, PROCESS_EPOCH, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
         SITE_GOROUTINE, SITE_READS, SITE_STEPPED, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS,
@@ -365,11 +365,11 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
     };
     let offset = offset(connection, pid, length, is_send);
     // What is left out shows in the next offset.
-    if !payload::is_sampled(connection) {
+    let turn = payload::turn_of_plaintext(connection);
+    if !turn.is_captured {
         return 0;
     }
     let direction = if is_send == 0 { 0 } else { PIECE_SENT };
-    let sampling = payload::sampling_of(connection.capture_bytes);
     let wanted = length.min(u64::from(tls!(capture_bytes))).min(call.here);
     let head = PieceHead {
         header: RecordHeader {
@@ -384,7 +384,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         captured: wanted as u32,
         pid,
         tid,
-        flags: PIECE_TLS | direction | sampling.bits() << PIECE_SAMPLING_SHIFT,
+        flags: PIECE_TLS | direction | turn.flags(),
         lost: connection.pieces_lost,
     };
     const HEAD: u64 = size_of::<PieceHead>() as u64;

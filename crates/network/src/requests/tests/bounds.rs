@@ -336,6 +336,7 @@ fn turns_of_others_are_no_holes() {
     play.tracker.connection(1, facts(1, true));
     for round in 1..=20 {
         play.drawn = Drawn::new(1, round);
+        play.follows = false;
         for _ in 0..3 {
             get(&mut play);
             play.moved(1, false, ANSWER);

@@ -57,6 +57,7 @@ impl Proxy {
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
             drawn: Drawn::ALL,
+            follows: true,
             cookie,
             pid: PROXY,
             tid: PROXY + 7,
