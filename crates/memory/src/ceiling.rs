@@ -125,7 +125,8 @@ impl Ceiling {
         self.read(None)
     }
 
-    /// Reads; `rest` is what is taken over of an earlier reading, see [`MemoryReading::take`].
+    /// Reads (blocking). With `rest`, an earlier reading, only the agent's own pages are read anew, which costs
+    /// microseconds; without it every descriptor is looked at.
     pub fn read(&self, rest: Option<MemoryReading>) -> MemoryReading {
         let reading = MemoryReading::take(rest);
         *self.newest() = Some((Instant::now(), reading));

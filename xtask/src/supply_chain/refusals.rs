@@ -188,13 +188,29 @@ mod tests {
         let id = |name: &str| {
             format!("registry+https://github.com/rust-lang/crates.io-index#{name}@1.0.0")
         };
-        let package = |name: &str| json!({ "name": name, "version": "1.0.0", "id": id(name), "license": "MIT" });
+        let package = |name: &str, needed: &[&str]| {
+            let needed: Vec<Value> = needed.iter().map(|name| json!({ "name": name })).collect();
+            json!({
+                "name": name, "version": "1.0.0", "id": id(name), "license": "MIT", "dependencies": needed,
+            })
+        };
+        let node = |name: &str, needed: &[&str]| {
+            let ids: Vec<String> = needed.iter().map(|name| id(name)).collect();
+            let used = needed
+                .iter()
+                .map(|name| json!({ "name": name, "pkg": id(name) }));
+            json!({ "id": id(name), "dependencies": ids, "deps": used.collect::<Vec<_>>() })
+        };
+        let all: [(&str, &[&str]); 5] = [
+            (ITOA, &[]),
+            (SLAB, &[ITOA]),
+            ("aya", &[]),
+            ("profiler-recorder", &["aya"]),
+            ("profiler-analysis", &[]),
+        ];
         json!({
-            "packages": [package(ITOA), package(SLAB)],
-            "resolve": { "nodes": [
-                { "id": id(ITOA), "deps": [] },
-                { "id": id(SLAB), "deps": [{ "name": ITOA, "pkg": id(ITOA) }] },
-            ] },
+            "packages": all.map(|(name, needed)| package(name, needed)),
+            "resolve": { "nodes": all.map(|(name, needed)| node(name, needed)) },
         })
     }
 
