@@ -407,4 +407,10 @@ fn what_builds_on_what_was_said_before_takes_no_turns() {
     play.moved(1, false, ANSWER);
     play.ask(2, "GET k", "$1\r\nv\r\n");
     assert_eq!(play.tracker.orders(), [(2, STEADY)]);
+    // HTTP/1 is read in turns, unless its client sends ahead.
+    play.moved(1, true, REQUEST);
+    play.moved(1, false, ANSWER);
+    assert_eq!(play.tracker.orders(), none);
+    play.moved(1, true, &[REQUEST, REQUEST].concat());
+    assert_eq!(play.tracker.orders(), [(1, STEADY)]);
 }
