@@ -22,9 +22,9 @@ pub(crate) trait Speech: Debug + Send {
     /// The extent of the frame that begins with a header; `None`: it is none of this protocol.
     fn measure(&self, direction: Direction, header: &[u8]) -> Option<Extent>;
 
-    /// Whether a call that moved these bytes alone has read how long a frame is, and nothing else: the next one reads the frame.
-    fn is_length(&self, direction: Direction, bytes: &[u8]) -> bool {
-        bytes.len() == self.header(direction) && self.measure(direction, bytes).is_some()
+    /// Whether these bytes, shorter than a header, are all that some ends read first: how long a frame is.
+    fn is_length(&self, _bytes: &[u8]) -> bool {
+        false
     }
 
     /// Whether this frame may begin a piece after a gap. `bytes` are at least a header.
@@ -206,7 +206,9 @@ impl<S: Speech> Framed<S> {
         });
         let begins = !joined && valid(piece.bytes, piece.length);
         let is_all = piece.bytes.len() as u64 == piece.length;
-        let waits = !joined && !begins && is_all && self.speech.is_length(direction, piece.bytes);
+        let is_header = piece.bytes.len() == header && measure(piece.bytes).is_some();
+        let is_first = is_header || self.speech.is_length(piece.bytes);
+        let waits = !joined && !begins && is_all && is_first;
         let way = self.ways.get_mut(direction);
         let alone = way.alone.take().filter(|_| joined);
         way.lost = !joined && !begins;

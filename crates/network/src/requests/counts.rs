@@ -141,11 +141,12 @@ impl Counts {
         }
         let sampled = self.stood_for();
         let variance = sampled.draws.variance(fewest);
+        let by_bytes = coverage.and_then(|coverage| coverage.factor(&self.seen));
         if variance.is_none()
-            && let Some(factor) = coverage.and_then(|coverage| coverage.factor(&self.seen))
+            && let Some(factor) = by_bytes
         {
             let tally = Tally {
-                variance,
+                variance: None,
                 ..scaled(&self.tally, factor)
             };
             // Rounding must not leave a rest where all of them are the server's.
@@ -160,7 +161,6 @@ impl Counts {
             ..sampled.tally
         };
         // What was drawn may have missed a burst, which shows in the bytes that went by at that time.
-        let by_bytes = coverage.and_then(|coverage| coverage.factor(&self.seen));
         let by_bytes = by_bytes.map(|factor| times(self.tally.count, factor));
         if by_bytes > tally.interval().1 {
             tally.variance = None;

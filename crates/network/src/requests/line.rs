@@ -173,26 +173,23 @@ impl Line {
     ) {
         // Then nobody wanted the rest.
         let is_stopped = self.tls.is_some() || self.ordered.bytes == CaptureBytes::Stop;
-        let talk = match plaintext {
-            Plaintext::Wire => self.wire.as_mut(),
-            Plaintext::Tls => self.tls.as_mut(),
-        };
-        let Some(talk) = talk else {
+        let gaps = self.gaps();
+        let Some(talk) = self.talk_mut(plaintext) else {
             return;
         };
         match plaintext {
             Plaintext::Wire if is_stopped => {}
-            Plaintext::Wire if self.drawn.round() != 0 => {
-                // Others have had their turn since its last piece, if anything was missed.
-                let gaps = talk.trouble().gaps;
-                talk.reaches(whole.sent, whole.received, out);
-                self.others_turns += talk.trouble().gaps.saturating_sub(gaps);
-            }
             Plaintext::Wire => talk.reaches(whole.sent, whole.received, out),
             Plaintext::Tls if whole.tls => {}
             Plaintext::Tls => talk.lose(out),
         }
-        talk.close(at_ns, out);
+        // What was missed since its last piece was missed because others had their turn.
+        if plaintext == Plaintext::Wire && self.drawn.round() != 0 {
+            self.expect_gaps_since(gaps);
+        }
+        if let Some(talk) = self.talk_mut(plaintext) {
+            talk.close(at_ns, out);
+        }
     }
 
     /// Ends what is open of every kind of plaintext.
@@ -226,6 +223,11 @@ impl Line {
         for talk in self.wire.iter_mut().chain(&mut self.tls) {
             talk.lose(out);
         }
+        self.expect_gaps_since(gaps);
+    }
+
+    /// Those that have come since there were so many are there because others were captured.
+    fn expect_gaps_since(&mut self, gaps: u64) {
         self.others_turns += self.gaps().saturating_sub(gaps);
     }
 

@@ -292,15 +292,14 @@ impl Tracker {
             return;
         };
         line.pid = piece.pid;
+        let was = line.seen_by();
+        let is_sampled = [line.drawn, piece.drawn] != [Drawn::ALL; 2];
         if line.is_new() {
             line.drawn = piece.drawn;
-        }
-        let is_drawn_anew = line.drawn != piece.drawn;
-        let was = line.seen_by();
-        let is_sampled = line.drawn != Drawn::ALL || piece.drawn != Drawn::ALL;
-        if is_sampled && !piece.follows && !line.is_new() {
+        } else if is_sampled && !piece.follows {
             line.begin_turn(&mut self.ended);
         }
+        let is_drawn_anew = line.drawn != piece.drawn;
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);
         }

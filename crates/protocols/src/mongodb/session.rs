@@ -118,14 +118,10 @@ impl Speech for Session {
         })
     }
 
-    /// Go's driver reads the four bytes of the length alone, others the header.
-    fn is_length(&self, direction: Direction, bytes: &[u8]) -> bool {
-        match bytes.try_into() {
-            Ok(length) => is_length(u32::from_le_bytes(length)),
-            Err(_) => {
-                bytes.len() == self.header(direction) && self.measure(direction, bytes).is_some()
-            }
-        }
+    /// Go's driver reads the four bytes of the length alone.
+    fn is_length(&self, bytes: &[u8]) -> bool {
+        let length = bytes.try_into().map(u32::from_le_bytes);
+        length.is_ok_and(is_length)
     }
 
     fn resumes(&self, direction: Direction, bytes: &[u8], _at_ns: u64) -> bool {

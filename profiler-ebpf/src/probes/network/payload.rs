@@ -133,14 +133,12 @@ pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, is_first: bool
         let key = u64::from(client_port(direction, local_port, remote_port));
         is_sampled_by(key, sampling)
     };
-    let mut after = before & !(CAPTURE_CAPTURED | CAPTURE_TO_SERVER);
-    if is_captured {
-        after |= CAPTURE_CAPTURED;
-    }
-    if is_to_server {
-        after |= CAPTURE_TO_SERVER;
-    }
-    connection.capture_bytes = after;
+    note(&mut connection.capture_bytes, CAPTURE_CAPTURED, is_captured);
+    note(
+        &mut connection.capture_bytes,
+        CAPTURE_TO_SERVER,
+        is_to_server,
+    );
     Turn {
         sampling,
         is_captured,
@@ -153,15 +151,25 @@ pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, is_first: bool
 pub(super) fn turn_of_plaintext(connection: &mut Connection) -> Turn {
     let before = connection.capture_bytes;
     let is_captured = before & CAPTURE_CAPTURED != 0;
-    connection.capture_bytes = if is_captured {
-        before | CAPTURE_PLAINTEXT
-    } else {
-        before & !CAPTURE_PLAINTEXT
-    };
+    note(
+        &mut connection.capture_bytes,
+        CAPTURE_PLAINTEXT,
+        is_captured,
+    );
     Turn {
         sampling: sampling_of(before),
         is_captured,
         follows: before & CAPTURE_PLAINTEXT != 0,
+    }
+}
+
+/// Sets a bit, or takes it away.
+#[inline(always)]
+pub(super) fn note(capture_bytes: &mut u32, bit: u32, is_set: bool) {
+    if is_set {
+        *capture_bytes |= bit;
+    } else {
+        *capture_bytes &= !bit;
     }
 }
 

@@ -12,7 +12,7 @@ use profiler_common::{
 use super::{
     connection::{add_one, now},
     payload::{
-        self, Moved, Turn, begins_http2, fill, is_sampled_by, is_stopped, limit_of,
+        self, Moved, Turn, begins_http2, fill, is_sampled_by, is_stopped, limit_of, note,
         reserve_connection, sampling_of, send, speaks_http2,
     },
     payload_bytes::find_source,
@@ -81,11 +81,7 @@ fn turn_of(entry: &mut UnixSocket) -> Turn {
     let sampling = sampling_of(entry.capture_bytes);
     let follows = entry.capture_bytes & CAPTURE_CAPTURED != 0;
     let is_captured = is_sampled_by(sampling_key(entry), sampling);
-    if is_captured {
-        entry.capture_bytes |= CAPTURE_CAPTURED;
-    } else {
-        entry.capture_bytes &= !CAPTURE_CAPTURED;
-    }
+    note(&mut entry.capture_bytes, CAPTURE_CAPTURED, is_captured);
     Turn {
         sampling,
         is_captured,
