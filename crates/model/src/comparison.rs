@@ -1,5 +1,8 @@
 //! Two diagnoses side by side: what changed, and whether by more than chance.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 /// `a` is the earlier one. Names of check-ups and features are the agent's own; nothing is untrusted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckupComparison {
@@ -11,53 +14,61 @@ pub struct CheckupComparison {
     pub verdict: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ComparedTotals {
-    /// `None`: requests are not known on both sides.
+    /// Null when requests are not known on both sides.
+    #[schema(required)]
     pub cpu_us_per_request: Option<ComparedTotal>,
-    /// `None`: the kernel's accounts were not read on both sides.
+    /// Null when the kernel's accounts were not read on both sides.
+    #[schema(required)]
     pub cpu_cores: Option<ComparedTotal>,
 }
 
 /// A number of each side.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ComparedTotal {
     pub a: f64,
     pub b: f64,
-    /// Of `a`, with its 95 % interval.
+    /// Of `a`; `low` and `high` are its 95 % interval, with what runs of the same differ by.
     pub change_percent: f64,
     pub low: f64,
     pub high: f64,
+    /// The interval is without zero.
     pub significant: bool,
 }
 
 /// A feature on both sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ComparedRow {
     pub feature: String,
     pub a_percent: f64,
     pub b_percent: f64,
-    /// Microseconds of CPU time for each request; `None`: requests are not known.
+    /// Microseconds of CPU time for each request; null when requests are not known.
+    #[schema(required)]
     pub a_us: Option<f64>,
+    #[schema(required)]
     pub b_us: Option<f64>,
-    /// Points of percent, `b` minus `a`, with its 95 % interval.
+    /// Points of percent, `b` minus `a`; `low` and `high` are its 95 % interval.
     pub change: f64,
     pub low: f64,
     pub high: f64,
-    /// Adjusted for the number of rows; `None`: too few samples for a test.
+    /// Adjusted for the number of rows; null when there are too few samples for a test.
+    #[schema(required)]
     pub p: Option<f64>,
+    /// `p` is below 0.05, and the change is one point at least.
     pub significant: bool,
 }
 
-/// Findings of both sides by what became of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Findings by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ComparedFindings {
     pub gone: Vec<FindingName>,
     pub new: Vec<FindingName>,
     pub still: Vec<FindingName>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ComparedFinding)]
 pub struct FindingName {
     pub id: String,
     pub title: String,

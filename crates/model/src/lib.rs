@@ -1,7 +1,8 @@
 //! Plain types that every stage after the kernel shares.
 //!
-//! No IO, no async, no aya. Types derive serde only so that `store` can encode them;
-//! the wire types of the HTTP API live in the agent (`api/dto`).
+//! No IO, no async, no aya. Types derive serde so that `store` can encode them. Documents that the API and
+//! the CLI publish as they are ([`diagnosis`], [`comparison`]) derive their schema as well; the API's other
+//! types are the agent's (`api/dto`).
 
 pub mod printable;
 pub mod name_pattern;

@@ -35,10 +35,9 @@ mod tests;
 
 pub use addressing::Reached;
 pub use auth::{AuthError, Token, Tokens, prepare_data_dir};
-pub(crate) use dto::Measurement;
 pub use dto::{
-    Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,
-    TaskRequests, parse_sample_rule,
+    Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList, TaskRequests,
+    parse_sample_rule,
 };
 pub use inspection::Inspection;
 pub use mask::{MASK, masked};

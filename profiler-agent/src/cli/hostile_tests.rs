@@ -500,7 +500,7 @@ fn diagnose_in_both_forms_with_a_comparison() {
             Text::of(&report(&rich(foreign), Some(&comparison), form))
         });
     }
-    check_with(|foreign| Text::json(&api::Diagnosis::from(rich(foreign))).unwrap());
+    check_with(|foreign| Text::json(&rich(foreign)).unwrap());
 }
 
 #[test]

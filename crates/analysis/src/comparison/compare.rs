@@ -63,7 +63,7 @@ impl Side {
                 feature: row.feature.clone(),
                 title: info.map_or_else(|| row.feature.clone(), |info| info.title.clone()),
                 samples: row.samples,
-                share: row.share,
+                share: row.share(),
             }
         });
         let findings = diagnosis.findings.iter().map(|finding| FindingName {

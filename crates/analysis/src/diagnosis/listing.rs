@@ -1,61 +1,15 @@
 //! The rules as people look at them.
 
 use profiler_model::{
-    diagnosis::{FeatureInfo, MechanismInfo},
+    diagnosis::{FeatureInfo, ListedFinding, ListedRule, MechanismInfo, RuleOrigin, RuleSets},
     name_pattern::Pattern,
 };
 
 use super::{
-    DiagnosisRules, RuleOrigin,
+    DiagnosisRules,
     file::{RuleEntry, Space},
     rules::VERSION,
 };
-
-/// All rules in force.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RuleSets {
-    pub version: u32,
-    pub user_file: Option<String>,
-    pub threshold_percent: f64,
-    /// Kinds of processes that have rules of their own.
-    pub sets: Vec<String>,
-    pub features: Vec<FeatureInfo>,
-    pub mechanisms: Vec<MechanismInfo>,
-    /// In their order: the first that holds for a function counts.
-    pub rules: Vec<ListedRule>,
-    pub findings: Vec<ListedFinding>,
-}
-
-/// One rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedRule {
-    pub name: String,
-    pub origin: RuleOrigin,
-    pub sets: Vec<String>,
-    pub feature: Option<String>,
-    pub mechanism: Option<String>,
-    pub boundary: bool,
-    /// `user` or `kernel`.
-    pub space: &'static str,
-    pub frames: Vec<String>,
-    pub symbols: Vec<String>,
-    pub module: Vec<String>,
-    pub thread: Vec<String>,
-    pub process: Vec<String>,
-    pub with: Vec<String>,
-    pub without: Vec<String>,
-}
-
-/// One finding that there can be.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListedFinding {
-    pub id: String,
-    pub title: String,
-    pub sets: Vec<String>,
-    pub cells: Vec<String>,
-    pub normal_percent: f64,
-    pub settings: Vec<String>,
-}
 
 impl DiagnosisRules {
     /// The rules in force.

@@ -196,10 +196,13 @@ impl<'a> CellSums<'a> {
                 *sum += more;
             }
         }
+        let Estimate { value, low, high } = share(&blocks, &self.blocks, self.samples);
         MatrixRow {
             feature: self.attributions.feature_id(feature).to_owned(),
             samples,
-            share: share(&blocks, &self.blocks, self.samples),
+            share_percent: value,
+            low,
+            high,
         }
     }
 

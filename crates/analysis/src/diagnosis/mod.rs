@@ -42,10 +42,9 @@ use std::{
 
 pub use evidence::Evidence;
 pub use interval::student_quantile;
-pub use listing::{ListedFinding, ListedRule, RuleSets};
 pub use loops::event_loops;
 pub use proof::KnownNames;
-pub use rules::{DiagnosisRules, DiagnosisRulesError, RuleOrigin};
+pub use rules::{DiagnosisRules, DiagnosisRulesError};
 
 use findings::Asked;
 use matrix::CellSums;
@@ -171,6 +170,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
         not_measured: &not_measured,
     });
     Diagnosis {
+        version: Diagnosis::VERSION,
         verdict,
         rules: RulesInForce {
             version: rules::VERSION,

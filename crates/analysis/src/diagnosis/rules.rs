@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use profiler_model::diagnosis::RuleOrigin;
 use toml::Spanned;
 
 use super::file::{
@@ -39,13 +40,6 @@ pub enum DiagnosisRulesError {
     },
     #[error("diagnosis rules {}: {detail}", path.display())]
     Wrong { path: PathBuf, detail: String },
-}
-
-/// Whose a rule is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleOrigin {
-    Embedded,
-    User,
 }
 
 /// What a rule decides.

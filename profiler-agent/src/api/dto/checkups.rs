@@ -1,6 +1,9 @@
 //! Check-ups and what changed between two of them.
 
-use profiler_model::{self as model, comparison};
+use profiler_model::{
+    self as model,
+    comparison::{self, ComparedFindings, ComparedRow, ComparedTotals},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -134,65 +137,6 @@ pub(in crate::api) struct CheckupComparison {
     verdict: String,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ComparedTotals {
-    /// Null when requests are not known on both sides.
-    #[schema(required)]
-    cpu_us_per_request: Option<ComparedTotal>,
-    /// Null when the kernel's accounts were not read on both sides.
-    #[schema(required)]
-    cpu_cores: Option<ComparedTotal>,
-}
-
-/// A number of each side.
-#[derive(Debug, Serialize, ToSchema)]
-struct ComparedTotal {
-    a: f64,
-    b: f64,
-    /// Of `a`; `low` and `high` are its 95 % interval, with what runs of the same differ by.
-    change_percent: f64,
-    low: f64,
-    high: f64,
-    /// The interval is without zero.
-    significant: bool,
-}
-
-/// A feature on both sides.
-#[derive(Debug, Serialize, ToSchema)]
-struct ComparedRow {
-    feature: String,
-    a_percent: f64,
-    b_percent: f64,
-    /// Microseconds of CPU time for each request; null when requests are not known.
-    #[schema(required)]
-    a_us: Option<f64>,
-    #[schema(required)]
-    b_us: Option<f64>,
-    /// Points of percent, `b` minus `a`; `low` and `high` are its 95 % interval.
-    change: f64,
-    low: f64,
-    high: f64,
-    /// Adjusted for the number of rows; null when there are too few samples for a test.
-    #[schema(required)]
-    p: Option<f64>,
-    /// `p` is below 0.05, and the change is one point at least.
-    significant: bool,
-}
-
-/// Findings by what became of them.
-#[derive(Debug, Serialize, ToSchema)]
-struct ComparedFindings {
-    gone: Vec<ComparedFinding>,
-    new: Vec<ComparedFinding>,
-    still: Vec<ComparedFinding>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct ComparedFinding {
-    id: String,
-    title: String,
-}
-
 impl CheckupComparison {
     /// `names` are the check-ups `a` and `b`.
     pub(in crate::api) fn new(names: [String; 2], found: comparison::CheckupComparison) -> Self {
@@ -203,75 +147,13 @@ impl CheckupComparison {
             verdict,
         } = found;
         let [a, b] = names;
-        let named = |list: Vec<comparison::FindingName>| -> Vec<ComparedFinding> {
-            let list = list.into_iter();
-            list.map(|comparison::FindingName { id, title }| ComparedFinding { id, title })
-                .collect()
-        };
         Self {
             a,
             b,
-            totals: ComparedTotals {
-                cpu_us_per_request: totals.cpu_us_per_request.map(Into::into),
-                cpu_cores: totals.cpu_cores.map(Into::into),
-            },
-            rows: rows.into_iter().map(Into::into).collect(),
-            findings: ComparedFindings {
-                gone: named(findings.gone),
-                new: named(findings.new),
-                still: named(findings.still),
-            },
+            totals,
+            rows,
+            findings,
             verdict,
-        }
-    }
-}
-
-impl From<comparison::ComparedTotal> for ComparedTotal {
-    fn from(total: comparison::ComparedTotal) -> Self {
-        let comparison::ComparedTotal {
-            a,
-            b,
-            change_percent,
-            low,
-            high,
-            significant,
-        } = total;
-        Self {
-            a,
-            b,
-            change_percent,
-            low,
-            high,
-            significant,
-        }
-    }
-}
-
-impl From<comparison::ComparedRow> for ComparedRow {
-    fn from(row: comparison::ComparedRow) -> Self {
-        let comparison::ComparedRow {
-            feature,
-            a_percent,
-            b_percent,
-            a_us,
-            b_us,
-            change,
-            low,
-            high,
-            p,
-            significant,
-        } = row;
-        Self {
-            feature,
-            a_percent,
-            b_percent,
-            a_us,
-            b_us,
-            change,
-            low,
-            high,
-            p,
-            significant,
         }
     }
 }

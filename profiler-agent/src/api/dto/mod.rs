@@ -4,11 +4,6 @@
 mod agent;
 mod checkups;
 mod containers;
-mod diagnosis;
-mod diagnosis_findings;
-mod diagnosis_matrix;
-mod diagnosis_rules;
-mod diagnosis_workers;
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -48,9 +43,6 @@ pub(super) use agent::{
     Readiness, RoleName, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
-pub use diagnosis::Diagnosis;
-pub(crate) use diagnosis::Measurement;
-pub(super) use diagnosis_rules::DiagnosisRuleSets;
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};

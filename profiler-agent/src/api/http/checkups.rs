@@ -8,11 +8,11 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use profiler_analysis::comparison::{Side, compare};
-use profiler_model::{Selection, TaskKind, TaskState, diagnosis};
+use profiler_model::{Selection, TaskKind, TaskState, diagnosis::Diagnosis};
 
 use super::profiles::read;
 use crate::api::{
-    dto::{Checkup, CheckupComparison, CreateCheckup, Diagnosis, Problem},
+    dto::{Checkup, CheckupComparison, CreateCheckup, Problem},
     error::ApiError,
     extract::{JsonBody, Query},
     state::{ApiState, blocking},
@@ -135,7 +135,7 @@ pub(in crate::api) async fn show_diagnosis(
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
     let found = diagnose(&state, &checkup, pid).await?;
-    Ok(Json(found.into()))
+    Ok(Json(found))
 }
 
 /// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance. Refused where one
@@ -193,7 +193,7 @@ async fn diagnose(
     state: &ApiState,
     checkup: &checkup::Checkup,
     pid: Option<u32>,
-) -> Result<diagnosis::Diagnosis, ApiError> {
+) -> Result<Diagnosis, ApiError> {
     let evidences = evidences(state, checkup, pid).await?;
     let rules = Arc::clone(&state.parts.diagnosis_rules);
     let idle = Arc::clone(&state.parts.idle_rules);

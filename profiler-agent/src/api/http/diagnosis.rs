@@ -5,14 +5,17 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use profiler_analysis::diagnosis::{Evidence, diagnose, event_loops};
-use profiler_model::{Selection, TaskKind};
+use profiler_model::{
+    Selection, TaskKind,
+    diagnosis::{Diagnosis, RuleSets},
+};
 
 use super::{
     profiles::{SELECTION, read, selection},
     tasks::task_id,
 };
 use crate::api::{
-    dto::{Diagnosis, DiagnosisRuleSets, Problem},
+    dto::Problem,
     error::ApiError,
     extract::Query,
     state::{ApiState, blocking},
@@ -81,7 +84,7 @@ pub(in crate::api) async fn diagnosis(
             pids,
             ..Evidence::default()
         };
-        Diagnosis::from(diagnose(&rules, &idle, &evidence))
+        diagnose(&rules, &idle, &evidence)
     });
     Ok(Json(document.await?))
 }
@@ -90,14 +93,14 @@ pub(in crate::api) async fn diagnosis(
 #[utoipa::path(
     get, path = "/api/v1/diagnosis/rules", tag = "diagnosis",
     responses(
-        (status = 200, body = DiagnosisRuleSets),
+        (status = 200, body = RuleSets),
         (status = 401, body = Problem, content_type = "application/problem+json")
     )
 )]
 pub(in crate::api) async fn rules(
     State(state): State<ApiState>,
     query: Query,
-) -> Result<Json<DiagnosisRuleSets>, ApiError> {
+) -> Result<Json<RuleSets>, ApiError> {
     query.only(&[])?;
-    Ok(Json(state.parts.diagnosis_rules.list().into()))
+    Ok(Json(state.parts.diagnosis_rules.list()))
 }

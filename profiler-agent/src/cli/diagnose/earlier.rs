@@ -4,19 +4,17 @@ use std::{fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use profiler_analysis::comparison::{Side, SideProcess, SideRow, Which, check_samples};
-use profiler_model::{comparison::FindingName, diagnosis::Estimate};
+use profiler_model::{
+    comparison::FindingName,
+    diagnosis::{Diagnosis, Estimate, Measurement},
+};
 use serde::Deserialize;
-
-use crate::api::Measurement;
 
 /// Largest document that is read; one has some hundred kilobytes.
 const LIMIT: u64 = 64 << 20;
-/// The form of documents that is known.
-const VERSION: u64 = 1;
-
 #[derive(Deserialize)]
 struct Document {
-    version: u64,
+    version: u32,
     coverage: Coverage,
     totals: Totals,
     matrix: Matrix,
@@ -42,14 +40,7 @@ struct Coverage {
 #[derive(Deserialize)]
 struct Totals {
     cpu_cores: Option<f64>,
-    cpu_us_per_request: Option<Interval>,
-}
-
-#[derive(Deserialize)]
-struct Interval {
-    value: f64,
-    low: f64,
-    high: f64,
+    cpu_us_per_request: Option<Estimate>,
 }
 
 #[derive(Deserialize)]
@@ -105,16 +96,15 @@ fn parse(text: &str) -> Result<Side> {
         not_measured,
     } = document;
     ensure!(
-        version == VERSION,
-        "the document has version {version}, and this program knows {VERSION}: diagnose again with one \
-         program"
+        version == Diagnosis::VERSION,
+        "the document has version {version}, and this program knows {}: diagnose again with one \
+         program",
+        Diagnosis::VERSION
     );
     Ok(Side {
         samples: coverage.samples,
         cpu_cores: totals.cpu_cores,
-        cpu_us_per_request: totals
-            .cpu_us_per_request
-            .map(|Interval { value, low, high }| Estimate { value, low, high }),
+        cpu_us_per_request: totals.cpu_us_per_request,
         rows: rows_of(matrix),
         findings: findings
             .into_iter()
@@ -132,7 +122,7 @@ fn parse(text: &str) -> Result<Side> {
                 SideProcess::named(comm, exe, rule_set, *share_percent)
             })
             .collect(),
-        not_measured: not_measured.map(|parts| parts.into_iter().map(Into::into).collect()),
+        not_measured: not_measured,
     })
 }
 

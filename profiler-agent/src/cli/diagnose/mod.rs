@@ -15,7 +15,6 @@ use profiler_analysis::{
 
 use super::{CliError, flags};
 use crate::{
-    api,
     config::cli::DiagnoseArgs,
     rule_files,
     terminal::{self, Text},
@@ -58,8 +57,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         .as_ref()
         .and_then(|compared| compared.as_ref().ok());
     let text = if args.json {
-        let document = api::Diagnosis::from(diagnosis.clone());
-        Text::json(&document).context("encode the diagnosis")?
+        Text::json(&diagnosis).context("encode the diagnosis")?
     } else {
         let form = if args.markdown {
             ReportForm::Markdown

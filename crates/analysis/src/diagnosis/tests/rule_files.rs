@@ -20,7 +20,10 @@ fn a_users_rules_come_first() {
     assert_eq!((feature.as_str(), rule.as_deref()), ("lua", Some("mine")));
     let listed = rules.list();
     assert_eq!(listed.rules[0].name, "mine");
-    assert_eq!(listed.rules[0].origin, crate::diagnosis::RuleOrigin::User);
+    assert_eq!(
+        listed.rules[0].origin,
+        profiler_model::diagnosis::RuleOrigin::User
+    );
     assert_eq!(listed.rules.len(), embedded().len() + 1);
 }
 

@@ -120,7 +120,7 @@ pub(super) fn matrix(diagnosis: &Diagnosis) -> Vec<Block> {
         cell.map_or_else(String::new, |cell| format!("{:.1}", cell.share_percent))
     };
     let rows = rows.iter().map(|row| {
-        let Estimate { value, low, high } = row.share;
+        let Estimate { value, low, high } = row.share();
         let mut line = vec![
             quoted(row.feature.clone()),
             plain(format!("{value:.1}")),
@@ -314,6 +314,7 @@ pub(super) fn network(diagnosis: &Diagnosis) -> Vec<Block> {
         retransmit_percent,
         resets,
         receive_wait_ns,
+        sidecar_time: _,
     }) = &diagnosis.network
     else {
         return Vec::new();

@@ -17,6 +17,7 @@ fn estimate(value: f64) -> model::Estimate {
 pub fn rich(hostile: &str) -> Diagnosis {
     let text = || hostile.to_owned();
     Diagnosis {
+        version: Diagnosis::VERSION,
         verdict: "Tracing takes 60 % of envoy.".into(),
         rules: model::RulesInForce {
             version: 1,
@@ -77,7 +78,9 @@ pub fn rich(hostile: &str) -> Diagnosis {
             rows: vec![model::MatrixRow {
                 feature: "tracing".into(),
                 samples: 600,
-                share: estimate(60.0),
+                share_percent: 60.0,
+                low: 59.0,
+                high: 61.0,
             }],
             cells: vec![model::MatrixCell {
                 feature: "tracing".into(),
@@ -143,6 +146,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 p50: 1_000_000,
                 p99: 2_000_000,
             }),
+            sidecar_time: None,
         }),
         findings: vec![model::Finding {
             id: "tracing".into(),

@@ -4,9 +4,23 @@
 //! are their 95 % interval. `None` is not known, and [`Diagnosis::limits`] says why. Names of processes,
 //! threads, frames, modules and containers, and values of configuration, are untrusted text.
 
-/// See the module's description.
-#[derive(Clone, Debug, PartialEq)]
+mod findings;
+mod rules;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use findings::{
+    CellChoice, Confidence, EvidenceFrame, Finding, FindingSetting, Saving, Severity,
+};
+pub use rules::{ListedFinding, ListedRule, RuleOrigin, RuleSets};
+
+/// Which part of a process costs what. Shares are percent of the time of the on-CPU samples in the
+/// selection; `low` and `high` are their 95 % interval. Null is not known, and `limits` says why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnosis {
+    /// Version of this form.
+    pub version: u32,
     /// One sentence.
     pub verdict: String,
     pub rules: RulesInForce,
@@ -17,24 +31,36 @@ pub struct Diagnosis {
     pub totals: Totals,
     pub matrix: Matrix,
     pub workers: Workers,
-    /// `None`: event loops were not watched.
+    /// Null: event loops were not watched.
+    #[schema(required)]
     pub event_loop: Option<EventLoopReport>,
-    /// `None`: connections were not watched.
+    /// Null: connections were not watched.
+    #[schema(required)]
     pub network: Option<NetworkReport>,
     /// What could be saved most first.
     pub findings: Vec<Finding>,
     /// What is as it should be.
     pub good: Vec<GoodNews>,
-    /// What the process says is configured; `None` when it could not be asked.
+    /// What the process says is configured; Null when it could not be asked.
+    #[schema(required)]
     pub configuration: Option<Configuration>,
-    /// What nothing is known of, in order of [`Measurement::ALL`].
+    /// What nothing is known of. A verdict without findings says nothing about these.
+    #[serde(default)]
+    #[schema(required)]
     pub not_measured: Vec<Measurement>,
     /// What this cannot know, as sentences.
     pub limits: Vec<String>,
 }
 
-/// A part of the evidence that a diagnosis may lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl Diagnosis {
+    /// Of the form of the document.
+    pub const VERSION: u32 = 1;
+}
+
+/// A part of the evidence that a diagnosis may lack: `latency` is how long requests take, which no check-up
+/// measures; `cpu_time` is by the kernel's own accounting; `requests` is how many there were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Measurement {
     /// How long requests take. No check-up measures it.
     Latency,
@@ -74,21 +100,24 @@ impl Measurement {
 }
 
 /// The rules that a diagnosis was made by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisRules)]
 pub struct RulesInForce {
     /// Version of the form of the rules.
     pub version: u32,
     /// The user's file with further rules.
+    #[schema(required)]
     pub user_file: Option<String>,
 }
 
 /// A process that has samples.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiagnosedProcess {
     pub pid: u32,
     pub start_ticks: u64,
     pub comm: String,
     pub exe: String,
+    #[schema(required)]
     pub container: Option<String>,
     /// Which rules were applied: `envoy`, `nginx` or `generic`.
     pub rule_set: String,
@@ -97,7 +126,7 @@ pub struct DiagnosedProcess {
 }
 
 /// When the samples were taken, nanoseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiagnosedWindow {
     pub from_ns: u64,
     pub to_ns: u64,
@@ -105,15 +134,17 @@ pub struct DiagnosedWindow {
 }
 
 /// How much of the samples can be believed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisCoverage)]
 pub struct Coverage {
     pub samples: u64,
     /// Stacks that end where their thread began.
     pub complete_percent: f64,
     /// Samples with names for at least half of their user frames: what can be diagnosed.
     pub named_percent: f64,
-    /// User frames that have a name, exact or inferred, of those of all samples; `None`: there are none.
-    /// As `render::quality` counts them for the result of a task.
+    /// User frames with a name, exact or inferred, of those of all samples: the same number as in the `quality` of
+    /// the task. Null: there are no user frames.
+    #[schema(required)]
     pub named_frames_percent: Option<f64>,
     /// Samples that a rule gave to a feature.
     pub attributed_percent: f64,
@@ -124,35 +155,43 @@ pub struct Coverage {
     /// Files whose frames have no names, most samples first.
     pub unnamed_modules: Vec<UnnamedModule>,
     /// What to give the agent so that more has names.
+    #[schema(required)]
     pub supply: Option<String>,
 }
 
 /// A file that lacks names.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UnnamedModule {
     pub module: String,
-    /// Hexadecimal; `None`: the file has none.
+    /// Hexadecimal; Null: the file has none.
+    #[schema(required)]
     pub build_id: Option<String>,
     /// Samples in whose stacks it has a frame without name.
     pub share_percent: f64,
 }
 
 /// What all of it comes to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisTotals)]
 pub struct Totals {
     /// CPUs that were busy on average, from `cpu_ns`.
+    #[schema(required)]
     pub cpu_cores: Option<f64>,
     /// CPU time by the kernel's own accounting of the processes.
+    #[schema(required)]
     pub cpu_ns: Option<u64>,
     /// CPU time that the samples stand for.
     pub sampled_ns: u64,
+    #[schema(required)]
     pub requests: Option<Requests>,
     /// Microseconds of CPU time for each request.
+    #[schema(required)]
     pub cpu_us_per_request: Option<Estimate>,
 }
 
 /// Requests in the window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosedRequests)]
 pub struct Requests {
     pub count: u64,
     pub per_second: f64,
@@ -161,7 +200,7 @@ pub struct Requests {
 }
 
 /// A number with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Estimate {
     pub value: f64,
     pub low: f64,
@@ -169,7 +208,8 @@ pub struct Estimate {
 }
 
 /// Every sample in one cell: who asked for the work, and what kind of work it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisMatrix)]
 pub struct Matrix {
     /// Features that have samples, most first.
     pub features: Vec<FeatureInfo>,
@@ -180,8 +220,9 @@ pub struct Matrix {
     pub cells: Vec<MatrixCell>,
 }
 
-/// A row of the matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A feature, as people call it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisFeature)]
 pub struct FeatureInfo {
     /// As in `cell=`: `tracing`, `filter:rbac`.
     pub id: String,
@@ -192,22 +233,38 @@ pub struct FeatureInfo {
 }
 
 /// A column of the matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisMechanism)]
 pub struct MechanismInfo {
     pub id: String,
     pub title: String,
 }
 
-/// All samples of one feature.
-#[derive(Clone, Debug, PartialEq)]
+/// All samples of one feature; `low` and `high` are the 95 % interval of the share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisRow)]
 pub struct MatrixRow {
     pub feature: String,
     pub samples: u64,
-    pub share: Estimate,
+    pub share_percent: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl MatrixRow {
+    /// The share with its interval.
+    pub fn share(&self) -> Estimate {
+        Estimate {
+            value: self.share_percent,
+            low: self.low,
+            high: self.high,
+        }
+    }
 }
 
 /// Samples of one feature and one mechanism.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosisCell)]
 pub struct MatrixCell {
     pub feature: String,
     pub mechanism: String,
@@ -221,25 +278,29 @@ pub struct MatrixCell {
 }
 
 /// How many samples a rule decided about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuleSamples {
     pub rule: String,
     pub samples: u64,
 }
 
 /// The threads that do the work.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosedWorkers)]
 pub struct Workers {
     /// Most CPU time first.
     pub threads: Vec<WorkerThread>,
-    /// `None`: fewer than two workers, or too few samples.
+    /// Null: fewer than two workers, or too few samples.
+    #[schema(required)]
     pub imbalance: Option<Imbalance>,
-    /// `None`: no quota, or not observed.
+    /// Null: no quota, or not observed.
+    #[schema(required)]
     pub throttled: Option<Throttled>,
 }
 
 /// What a thread is for, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ThreadRole {
     Worker,
     Main,
@@ -260,7 +321,7 @@ impl ThreadRole {
 }
 
 /// One thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerThread {
     pub pid: u32,
     pub tid: u32,
@@ -270,15 +331,17 @@ pub struct WorkerThread {
     pub cpu_percent: f64,
     /// Of all samples.
     pub share_percent: f64,
-    /// Of the window, ready to run without a CPU; `None` when nobody measured it.
+    /// Of the window, ready to run without a CPU; Null when nobody measured it.
+    #[schema(required)]
     pub run_queue_percent: Option<f64>,
     /// Waits that are not idle, most time first; empty also when waits were not watched.
     pub waits: Vec<WorkerWait>,
+    #[schema(required)]
     pub longest_wait_ns: Option<u64>,
 }
 
 /// Waits of one reason.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerWait {
     pub reason: String,
     pub count: u64,
@@ -288,9 +351,10 @@ pub struct WorkerWait {
 }
 
 /// Whether one worker has more to do than the others.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = WorkerImbalance)]
 pub struct Imbalance {
-    /// Percent of one CPU, as in [`WorkerThread::cpu_percent`].
+    /// Percent of one CPU.
     pub busiest_percent: f64,
     pub mean_percent: f64,
     /// Busiest to mean, with its 95 % interval.
@@ -302,7 +366,8 @@ pub struct Imbalance {
 }
 
 /// What a CPU quota did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CpuThrottling)]
 pub struct Throttled {
     pub periods: u64,
     pub throttled_periods: u64,
@@ -310,23 +375,26 @@ pub struct Throttled {
 }
 
 /// How long threads stayed away from their event loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosedEventLoop)]
 pub struct EventLoopReport {
     pub threshold_ms: u64,
     pub threads: Vec<LoopThread>,
     /// Longest first.
     pub stalls: Vec<LoopStall>,
     /// Threads that are missing, and stalls that are counted and could not be listed; the limits say it.
+    #[serde(skip)]
     pub lost: u64,
 }
 
 /// The event loop of one thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopThread {
     pub tid: u32,
     pub name: String,
     pub loops: u64,
-    /// `None`: no loop is over yet.
+    /// Null: no loop has ended yet.
+    #[schema(required)]
     pub loop_ns: Option<LoopLengths>,
     /// Loops that took longer than the threshold, and their time.
     pub stalls: u64,
@@ -334,7 +402,7 @@ pub struct LoopThread {
 }
 
 /// Lengths of loops; upper bounds of the buckets that they were counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopLengths {
     pub p50: u64,
     pub p99: u64,
@@ -342,7 +410,7 @@ pub struct LoopLengths {
 }
 
 /// One loop that took long.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopStall {
     pub tid: u32,
     pub name: String,
@@ -355,135 +423,34 @@ pub struct LoopStall {
 }
 
 /// What the connections of the processes show.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosedNetwork)]
 pub struct NetworkReport {
     pub connections_opened: u64,
-    /// `None`: requests are not known.
+    /// Null: requests are not known.
+    #[schema(required)]
     pub connections_per_request: Option<f64>,
-    /// `None`: not measured, or nothing was sent.
+    /// Null: not measured, or nothing was sent.
+    #[schema(required)]
     pub retransmit_percent: Option<f64>,
     pub resets: u64,
-    /// `None`: not measured.
+    /// Null: not measured.
+    #[schema(required)]
     pub receive_wait_ns: Option<WaitLengths>,
+    /// How the time of a request divides between the proxies and the application; null: not measured.
+    #[schema(required)]
+    pub sidecar_time: Option<u64>,
 }
 
 /// Lengths of waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WaitLengths {
     pub p50: u64,
     pub p99: u64,
 }
 
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    High,
-    Medium,
-    Low,
-    Info,
-}
-
-impl Severity {
-    pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
-
-    /// Name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Medium => "medium",
-            Self::Low => "low",
-            Self::Info => "info",
-        }
-    }
-}
-
-/// What a finding rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confidence {
-    /// Names that tables of compiler, linker or runtime give, or counts of the kernel.
-    Exact,
-    /// Names that were inferred.
-    Inferred,
-    /// Names of threads only.
-    Thread,
-    Mixed,
-}
-
-impl Confidence {
-    /// Name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Inferred => "inferred",
-            Self::Thread => "thread",
-            Self::Mixed => "mixed",
-        }
-    }
-}
-
-/// Something that costs, and what changes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    pub id: String,
-    pub title: String,
-    pub severity: Severity,
-    /// Of the samples' time; of something else where `reason` says so.
-    pub share_percent: f64,
-    pub low: f64,
-    pub high: f64,
-    /// At most this much; `None`: not known, or not a matter of CPU time.
-    pub saving: Option<Saving>,
-    /// Frames that the rules matched, most samples first.
-    pub evidence: Vec<EvidenceFrame>,
-    /// Why this is a finding, what it counts and what it cannot count.
-    pub reason: String,
-    /// What the process itself says is configured now.
-    pub configured: Option<String>,
-    pub settings: Vec<FindingSetting>,
-    pub confidence: Confidence,
-    pub cells: Vec<CellChoice>,
-}
-
-/// The most that could be saved; never more than was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Saving {
-    pub percent_max: f64,
-    /// `None`: requests are not known.
-    pub us_per_request_max: Option<f64>,
-}
-
-/// A frame that decided.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EvidenceFrame {
-    pub frame: String,
-    pub share_percent: f64,
-    pub samples: u64,
-}
-
-/// Something to change. None of it is from the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FindingSetting {
-    /// `istio`, `envoy`, `nginx` or `kubernetes`.
-    pub system: String,
-    pub key: String,
-    /// To be copied.
-    pub yaml: String,
-    /// What it applies to.
-    pub scope: String,
-    pub side_effects: String,
-}
-
-/// A cell, or all of a feature or of a mechanism, as the parameter `cell` takes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CellChoice {
-    /// `None`: every feature.
-    pub feature: Option<String>,
-    /// `None`: every mechanism.
-    pub mechanism: Option<String>,
-}
-
 /// Something that is as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GoodNews {
     pub id: String,
     pub title: String,
@@ -491,16 +458,20 @@ pub struct GoodNews {
 }
 
 /// What the process says is configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DiagnosedConfiguration)]
 pub struct Configuration {
     pub source: String,
+    #[schema(required)]
     pub version: Option<String>,
+    #[schema(required)]
     pub concurrency: Option<u64>,
     pub items: Vec<Configured>,
 }
 
 /// One item of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConfiguredItem)]
 pub struct Configured {
     pub key: String,
     pub value: String,
