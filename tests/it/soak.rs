@@ -15,8 +15,10 @@ const RATE: u32 = 300;
 const CHECKUP_S: u64 = 1;
 /// Fewest check-ups in that time.
 const LEAST: usize = 20;
-/// By this share of its median a figure may have grown over the later two thirds, by the lower end of its interval.
-const GROWTH: f64 = 0.05;
+/// Names, edges and what the allocator keeps take most of this time to fill up.
+const WARM_UP: f64 = 2.0 / 3.0;
+/// By this share of its median a figure may have grown after the warm-up, by the lower end of its interval.
+const GROWTH: f64 = 0.025;
 /// The interval may be this share of the median wide, to either side; what is wider would tell nothing.
 const UNCERTAINTY: f64 = 0.3;
 /// Threads that wait for work to block on come and go.
@@ -30,17 +32,15 @@ fn assert_flat(soaked: &Soaked, name: &str, figure: fn(&Reading) -> f64) {
     let (growth, width) = (slope * hours, half_width * hours);
     println!("{name}: {median:.1}, grew by {growth:.2} +- {width:.2} in {hours:.3} h");
     let is_flat = growth - width <= GROWTH * median;
+    let half = soaked.readings.len() / 2;
     assert!(
-        is_flat || is_step(soaked.settled(), GROWTH * median, figure),
-        "{name} grows: {:#?}",
+        is_flat || !is_steady(&soaked.readings[half..], GROWTH * median, figure),
+        "{name} grows steadily: {:#?}",
         soaked.readings
     );
-    // The always-on profile reads the file of a program when it first meets it, also of one that is not of this test.
-    assert_measured!(
-        is_flat,
-        "{name} grew once, in one step: {:#?}",
-        soaked.readings
-    );
+    // The always-on profile reads the file of a program when it first meets it, also of one that is not of this test,
+    // and the allocator keeps more when threads overlap as they had not before.
+    assert_measured!(is_flat, "{name} grew: {:#?}", soaked.readings);
     assert_measured!(
         width <= UNCERTAINTY * median,
         "{name} varies too much to tell: {:#?}",
@@ -48,20 +48,19 @@ fn assert_flat(soaked: &Soaked, name: &str, figure: fn(&Reading) -> f64) {
     );
 }
 
-/// Whether growth of more than `bound` is in one place: what grows with check-ups grows in each quarter.
-fn is_step(settled: &[Reading], bound: f64, figure: fn(&Reading) -> f64) -> bool {
-    let quarters: Vec<f64> = settled
-        .chunks(settled.len().div_ceil(4).max(1))
+/// Whether each quarter has grown by its share of more than `bound`, as what each check-up leaves behind does.
+fn is_steady(readings: &[Reading], bound: f64, figure: fn(&Reading) -> f64) -> bool {
+    let quarters: Vec<f64> = readings
+        .chunks(readings.len().div_ceil(4).max(1))
         .map(|quarter| median(&quarter.iter().map(figure).collect::<Vec<_>>()))
         .collect();
-    let grown = quarters
+    quarters
         .windows(2)
-        .filter(|pair| pair[1] - pair[0] > bound / 4.0);
-    grown.count() <= 1
+        .all(|pair| pair[1] - pair[0] > bound / 4.0)
 }
 
 #[test]
-fn growth_in_each_quarter_is_no_step() {
+fn growth_in_each_quarter_is_steady() {
     let of = |figures: [f64; 12]| {
         figures.map(|rss_mb| Reading {
             rss_mb,
@@ -71,9 +70,9 @@ fn growth_in_each_quarter_is_no_step() {
     let figure = |reading: &Reading| reading.rss_mb;
     let steady: [f64; 12] =
         std::array::from_fn(|number| 170.0 + f64::from(u8::try_from(number).unwrap()));
-    assert!(!is_step(&of(steady), 8.5, figure));
+    assert!(is_steady(&of(steady), 8.5, figure));
     let step: [f64; 12] = std::array::from_fn(|number| if number < 8 { 174.0 } else { 193.0 });
-    assert!(is_step(&of(step), 8.5, figure));
+    assert!(!is_steady(&of(step), 8.5, figure));
 }
 
 #[test]
@@ -82,6 +81,7 @@ fn check_ups_leave_nothing_behind() {
         duration: DURATION,
         requests_per_second: RATE,
         checkup_s: CHECKUP_S,
+        warm_up: WARM_UP,
     };
     let soaked = soak::run(&options, |_| ()).unwrap();
     assert_measured!(soaked.readings.len() >= LEAST, "{:#?}", soaked.readings);
@@ -96,7 +96,7 @@ fn check_ups_leave_nothing_behind() {
     }
     // Not each reading: a moment with much to block on has more threads, for ten seconds.
     let settled = soaked.settled();
-    let third = settled.len() / 3;
+    let half = settled.len() / 2;
     let threads = |readings: &[Reading]| {
         let all: Vec<f64> = readings
             .iter()
@@ -104,8 +104,8 @@ fn check_ups_leave_nothing_behind() {
             .collect();
         median(&all)
     };
-    let early = threads(&settled[..third]);
-    let late = threads(&settled[settled.len() - third..]);
+    let early = threads(&settled[..half]);
+    let late = threads(&settled[settled.len() - half..]);
     assert!(
         late <= early + SPARE_THREADS,
         "threads: {early}, later {late}: {:#?}",

@@ -40,6 +40,8 @@ pub struct Options {
     pub requests_per_second: u32,
     /// Length of each check-up.
     pub checkup_s: u64,
+    /// Share of the duration in which caches fill: readings of it are not judged.
+    pub warm_up: f64,
 }
 
 /// What the agent held at a moment without a check-up.
@@ -71,19 +73,21 @@ pub struct Soaked {
     pub left: Vec<String>,
     /// Warnings and errors that the agent logged.
     pub complaints: Vec<String>,
+    /// As asked for in [`Options::warm_up`].
+    warm_up: f64,
 }
 
 impl Soaked {
-    /// Those of the later two thirds: caches have filled by then.
+    /// Those after the warm-up.
     pub fn settled(&self) -> &[Reading] {
         let whole = self.readings.last().map_or(0.0, |last| last.at_s);
         let first = self
             .readings
-            .partition_point(|reading| reading.at_s < whole / 3.0);
+            .partition_point(|reading| reading.at_s < whole * self.warm_up);
         &self.readings[first..]
     }
 
-    /// How a figure moves in an hour, over the later two thirds. `None` with too few readings.
+    /// How a figure moves in an hour, after the warm-up. `None` with too few readings.
     pub fn per_hour(&self, figure: impl Fn(&Reading) -> f64) -> Option<Slope> {
         let settled = self.settled();
         let length = settled.len().div_ceil(BLOCKS).max(1);
@@ -159,6 +163,7 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
         load,
         left,
         complaints,
+        warm_up: options.warm_up,
     })
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<Value> {
             duration: Duration::from_mins(u64::from(options.minutes)),
             requests_per_second: options.rps,
             checkup_s: options.checkup_seconds,
+            warm_up: 1.0 / 3.0,
         },
         |reading| {
             if count % LINES == 0 {
