@@ -409,8 +409,7 @@ fn engine_config(config: &ServeConfig, always: bool) -> EngineConfig {
         // The continuous profile does not take a place from the user's tasks.
         max_running: config.max_tasks + usize::from(always),
         max_queued: MAX_QUEUED,
-        retention_age_s: config.retention_age.as_secs(),
-        retention_bytes: config.retention_bytes,
+        retention: config.retention,
     }
 }
 

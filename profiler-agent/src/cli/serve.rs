@@ -161,7 +161,7 @@ async fn serve(
         Some(folder) => {
             folder.path().clone_into(&mut config.data_dir);
             // Recorded once, it would soon be too old.
-            config.retention_age = Duration::MAX;
+            config.retention.age = Duration::MAX;
             config.profile = ContinuousProfile::Off;
             config.network = NetworkMode::Always;
             demo_data::prepare(folder)?

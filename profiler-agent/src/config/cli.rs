@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use profiler_analysis::render::{Format, Value};
+use serde::Serialize;
 
 mod health;
 mod network;
@@ -70,13 +71,15 @@ pub enum Command {
 
 /// Each setting can also be given as `PROFILER_` + its name in upper case (`PROFILER_DATA_DIR`)
 /// or in the TOML file of `--config` (`data_dir`). Flags win over environment over file.
-#[derive(Clone, Debug, Default, Args)]
+// The names of the fields are the keys of the settings: nothing else lists them.
+#[derive(Clone, Debug, Default, Args, Serialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
 pub struct ServeArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub access: AccessArgs,
     /// Lower the sampling rate when the agent needs more than this share of one core
     #[arg(long, value_name = "PERCENT")]

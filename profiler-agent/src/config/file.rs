@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::settings::{ConfigError, KEYS, Origin, Settings, VARIABLE};
+use super::settings::{ConfigError, Origin, Settings, VARIABLE, keys};
 
 /// Far more than all settings need.
 const MAX_BYTES: u64 = 1 << 20;
@@ -37,7 +37,7 @@ fn parse(text: &str, path: &Path) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
     for (name, value) in &table {
         // A file cannot name another file.
-        let known = KEYS.into_iter().find(|key| key == name && *key != "config");
+        let known = keys().find(|key| key == name && *key != "config");
         let Some(key) = known else {
             return Err(ConfigError::UnknownKey {
                 path: path.to_owned(),
@@ -79,7 +79,7 @@ fn scalar(value: &toml::Value) -> Option<String> {
 
 /// Names the key that was probably meant, otherwise all of them.
 fn hint(name: &str) -> String {
-    let known = || KEYS.into_iter().filter(|key| *key != "config");
+    let known = || keys().filter(|key| *key != "config");
     match near(name, known()) {
         Some(key) => format!("did you mean `{key}`?"),
         None => format!("known keys are {}", known().collect::<Vec<_>>().join(", ")),
@@ -90,7 +90,7 @@ fn hint(name: &str) -> String {
 pub fn mistyped_variables(names: impl Iterator<Item = String>) -> Vec<(String, String)> {
     let meant = |name: String| {
         let given = name.strip_prefix(VARIABLE)?;
-        let key = near(given, KEYS.into_iter())?;
+        let key = near(given, keys())?;
         let meant = format!("{VARIABLE}{}", key.to_uppercase());
         (meant != name).then_some((name, meant))
     };

@@ -44,8 +44,7 @@ impl ServeConfig {
             network_metrics_edges,
             arguments,
             capture,
-            retention_age,
-            retention_bytes,
+            retention,
             max_tasks,
             max_memory,
             symbol_dir,
@@ -95,7 +94,7 @@ impl ServeConfig {
             NetworkMode::Always => "always",
             NetworkMode::Tasks => "tasks",
         };
-        let age = humantime::format_duration(*retention_age).to_string();
+        let age = humantime::format_duration(retention.age).to_string();
         lines.extend([
             ("profile", profile.into()),
             ("network", network.into()),
@@ -120,7 +119,7 @@ impl ServeConfig {
             ("retention_age", age.into()),
             (
                 "retention_bytes",
-                i64::try_from(*retention_bytes).unwrap_or(i64::MAX).into(),
+                i64::try_from(retention.bytes).unwrap_or(i64::MAX).into(),
             ),
             (
                 "max_tasks",

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use profiler_engine::task::Retention;
 use profiler_host::name_sources::SourceConfig;
 use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{UnwindMethod, WaitMode};
@@ -15,16 +16,18 @@ use profiler_symbolize::DebuginfodServer;
 
 use super::{
     access::{AuthConfig, auth},
-    cli::{AccessArgs, ServeArgs},
+    cli::ServeArgs,
     file, folders, names,
-    settings::{ConfigError, Origin, Setting, Settings},
+    settings::{ConfigError, Setting, Settings},
 };
 use profiler_memory::{Limit, LimitSource, cgroup_limit};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
-const DEFAULT_RETENTION_AGE: Duration = Duration::from_hours(7 * 24);
-const DEFAULT_RETENTION_BYTES: u64 = 1 << 30;
+const DEFAULT_RETENTION: Retention = Retention {
+    age: Duration::from_hours(7 * 24),
+    bytes: 1 << 30,
+};
 /// The unstripped programs of a mesh's node have some gigabytes.
 const DEFAULT_MAX_SYMBOL_BYTES: u64 = 4 << 30;
 /// Every running task has its own kernel maps; eight stay well inside the agent's memory target.
@@ -121,8 +124,7 @@ pub struct ServeConfig {
     pub network_metrics_edges: usize,
     pub arguments: ArgumentPolicy,
     pub capture: CapturePolicy,
-    pub retention_age: Duration,
-    pub retention_bytes: u64,
+    pub retention: Retention,
     pub max_tasks: usize,
     /// The ceiling for the agent's own memory.
     pub max_memory: Limit,
@@ -159,114 +161,12 @@ pub fn resolve_serve(
     log: Option<&str>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ServeConfig, ConfigError> {
-    let typed = from_flags(args, log).or(Settings::from_environment(environment));
+    let typed = Settings::from_flags(args, log)?.or(Settings::from_environment(environment));
     let file = match typed.get("config") {
         Some(setting) => file::read(Path::new(setting.text()))?,
         None => Settings::default(),
     };
     validate(&typed.or(file))
-}
-
-fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
-    // Destructured, so that a new flag cannot be forgotten here.
-    let ServeArgs {
-        access,
-        cpu_budget,
-        profile,
-        network,
-        network_metrics_edges,
-        show_arguments,
-        allow_tls_capture,
-        allow_bodies,
-        retention_age,
-        retention_bytes,
-        max_tasks,
-        max_memory,
-        symbol_dir,
-        max_symbol_bytes,
-        debuginfod,
-        idle_rules,
-        diagnosis_rules,
-        demo_data,
-        print_config: _,
-        deny_probe,
-        bpf_stats,
-        unwind,
-        off_cpu_mode,
-        envoy_admin,
-        privileges,
-        kubernetes,
-        node_name,
-        runtime_socket,
-        confine,
-        remote_files,
-    } = args;
-    let AccessArgs {
-        listen,
-        data_dir,
-        config,
-        token_file,
-        read_only_token_file,
-        no_auth,
-        tls_cert,
-        tls_key,
-    } = access;
-    let mut settings = Settings::default();
-    let log = log.map(str::to_owned);
-    let texts = [
-        ("listen", listen),
-        ("data_dir", data_dir),
-        ("config", config),
-        ("token_file", token_file),
-        ("read_only_token_file", read_only_token_file),
-        ("tls_cert", tls_cert),
-        ("tls_key", tls_key),
-        ("cpu_budget", cpu_budget),
-        ("profile", profile),
-        ("network", network),
-        ("network_metrics_edges", network_metrics_edges),
-        ("retention_age", retention_age),
-        ("retention_bytes", retention_bytes),
-        ("max_tasks", max_tasks),
-        ("max_memory", max_memory),
-        ("symbol_dir", symbol_dir),
-        ("max_symbol_bytes", max_symbol_bytes),
-        ("debuginfod", debuginfod),
-        ("idle_rules", idle_rules),
-        ("diagnosis_rules", diagnosis_rules),
-        ("unwind", unwind),
-        ("off_cpu_mode", off_cpu_mode),
-        ("envoy_admin", envoy_admin),
-        ("privileges", privileges),
-        ("kubernetes", kubernetes),
-        ("node_name", node_name),
-        ("runtime_socket", runtime_socket),
-        ("confine", confine),
-        ("remote_files", remote_files),
-        ("log", &log),
-    ];
-    for (key, value) in texts {
-        if let Some(value) = value {
-            settings.set(key, vec![value.clone()], Origin::Flag(key));
-        }
-    }
-    let switches = [
-        ("no_auth", no_auth),
-        ("show_arguments", show_arguments),
-        ("allow_tls_capture", allow_tls_capture),
-        ("allow_bodies", allow_bodies),
-        ("bpf_stats", bpf_stats),
-        ("demo_data", demo_data),
-    ];
-    for (key, on) in switches {
-        if *on {
-            settings.set(key, vec!["true".into()], Origin::Flag(key));
-        }
-    }
-    if !deny_probe.is_empty() {
-        settings.set("deny_probe", deny_probe.clone(), Origin::Flag("deny_probe"));
-    }
-    settings
 }
 
 fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
@@ -323,8 +223,10 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             tls: allowance(parse_or(settings, "allow_tls_capture", false, switch)?),
             bodies: allowance(parse_or(settings, "allow_bodies", false, switch)?),
         },
-        retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
-        retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
+        retention: Retention {
+            age: parse_or(settings, "retention_age", DEFAULT_RETENTION.age, age)?,
+            bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION.bytes, size)?,
+        },
         max_tasks: parse_or(settings, "max_tasks", DEFAULT_MAX_TASKS, task_count)?,
         max_memory: settings
             .get("max_memory")

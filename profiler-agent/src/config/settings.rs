@@ -1,48 +1,26 @@
 //! Settings as text with where they came from: flags over environment over file.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::LazyLock};
 
-/// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
-/// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 37] = [
-    "listen",
-    "data_dir",
-    "token_file",
-    "read_only_token_file",
-    "no_auth",
-    "tls_cert",
-    "tls_key",
-    "cpu_budget",
-    "profile",
-    "network",
-    "network_metrics_edges",
-    "show_arguments",
-    "allow_tls_capture",
-    "allow_bodies",
-    "retention_age",
-    "retention_bytes",
-    "max_tasks",
-    "max_memory",
-    "symbol_dir",
-    "max_symbol_bytes",
-    "debuginfod",
-    "idle_rules",
-    "diagnosis_rules",
-    "demo_data",
-    "log",
-    "deny_probe",
-    "bpf_stats",
-    "unwind",
-    "off_cpu_mode",
-    "envoy_admin",
-    "privileges",
-    "kubernetes",
-    "node_name",
-    "runtime_socket",
-    "confine",
-    "remote_files",
-    "config",
-];
+use clap::{Args as _, Command};
+use serde_json::Value;
+
+use super::cli::ServeArgs;
+
+/// Every key that `serve` knows, as written in the file: the flags, which are declared in `cli`, and the log filter. Flags
+/// have `-` for `_`; environment variables are `PROFILER_` and the key in upper case.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let command = ServeArgs::augment_args(Command::new("serve"));
+        let flags = command.get_arguments().map(|flag| flag.get_id().as_str());
+        flags
+            .filter(|flag| *flag != "print_config")
+            .chain(["log"])
+            .map(str::to_owned)
+            .collect()
+    });
+    KEYS.iter().map(String::as_str)
+}
 
 /// What the name of a setting begins with in the environment.
 pub(super) const VARIABLE: &str = "PROFILER_";
@@ -136,10 +114,33 @@ impl Settings {
         self
     }
 
+    /// The settings among the flags; `log` is the global one.
+    pub(super) fn from_flags(args: &ServeArgs, log: Option<&str>) -> Result<Self, ConfigError> {
+        let mut given = serde_json::to_value(args)
+            .map_err(|error| ConfigError::Conflict(format!("read the flags: {error}")))?;
+        given["log"] = log.into();
+        let mut settings = Self::default();
+        for key in keys() {
+            let values = match &given[key] {
+                Value::String(text) => vec![text.clone()],
+                Value::Bool(true) => vec!["true".to_owned()],
+                Value::Array(items) => items
+                    .iter()
+                    .filter_map(|item| item.as_str().map(str::to_owned))
+                    .collect(),
+                _ => Vec::new(),
+            };
+            if !values.is_empty() {
+                settings.set(key, values, Origin::Flag(key));
+            }
+        }
+        Ok(settings)
+    }
+
     /// The settings in the environment; empty variables count as unset.
     pub(super) fn from_environment(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut settings = Self::default();
-        for key in KEYS {
+        for key in keys() {
             let name = format!("{VARIABLE}{}", key.to_uppercase());
             if let Some(value) = read(&name).filter(|value| !value.is_empty()) {
                 let values = if key == "deny_probe" {

@@ -44,8 +44,8 @@ fn defaults_are_safe() {
     assert_eq!(config.profile, ContinuousProfile::Off);
     assert_eq!(config.network, NetworkMode::Tasks);
     assert_eq!(config.network_metrics_edges, 200);
-    assert_eq!(config.retention_age, Duration::from_hours(168));
-    assert_eq!(config.retention_bytes, 1 << 30);
+    assert_eq!(config.retention.age, Duration::from_hours(168));
+    assert_eq!(config.retention.bytes, 1 << 30);
     assert_eq!(config.max_tasks, 8);
     // Whether there is one depends on where the test runs.
     assert_eq!(config.max_memory, cgroup_limit());
@@ -103,7 +103,7 @@ fn every_key_is_accepted_from_environment_and_file() {
     ];
     let config = resolve("", &environment, "").unwrap();
     assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
-    assert_eq!(config.retention_bytes, 2 << 30);
+    assert_eq!(config.retention.bytes, 2 << 30);
     assert!(config.bpf_stats);
     assert_eq!(config.network, NetworkMode::Always);
     assert_eq!(config.network_metrics_edges, 7);
@@ -182,7 +182,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, read_only_token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
          show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
-         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine, remote_files",
+         debuginfod, idle_rules, diagnosis_rules, demo_data, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine, remote_files, log",
     );
 }
 

@@ -32,6 +32,8 @@ use crate::{
     workload::Workload,
 };
 
+/// Rounds at most where requests are lacking.
+const MOST_ROUNDS: usize = 6;
 /// Name of the process that tasks look at.
 const TARGET: &str = "api-fuzz-target";
 /// The edges of the whole node have an answer too.
@@ -58,6 +60,8 @@ pub struct Options {
     pub odd_shares: usize,
     /// Rounds go on until this time is over.
     pub whole: Duration,
+    /// Fewest requests with the token, and without: rounds are added until there are so many.
+    pub least: [u64; 2],
 }
 
 /// What came of it.
@@ -132,7 +136,10 @@ pub fn run(options: &Options, mut say: impl FnMut(&str)) -> Result<Fuzzed> {
         runs: 0,
     };
     fuzz.warm_up(&mut say)?;
-    while fuzz.found.held.len() < options.rounds || fuzz.began.elapsed() < options.whole {
+    while fuzz.found.held.len() < options.rounds
+        || fuzz.began.elapsed() < options.whole
+        || fuzz.lacks_requests()
+    {
         fuzz.round(&mut say)?;
     }
     fuzz.end(&before)
@@ -160,6 +167,18 @@ impl Fuzz<'_> {
         say(&format!("round {number}: {held}"));
         self.found.held.push(held);
         Ok(())
+    }
+
+    /// On a busy machine what asks has little of its time.
+    fn lacks_requests(&self) -> bool {
+        let Fuzzed {
+            with_token,
+            without_token,
+            ref held,
+            ..
+        } = self.found;
+        let [least_with, least_without] = self.options.least;
+        held.len() < MOST_ROUNDS && (with_token < least_with || without_token < least_without)
     }
 
     /// The limits of each parameter: random values would all be refused alike.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::{
     checkup::{CheckupState, KINDS},
-    task::EngineConfig,
+    task::{EngineConfig, Retention},
 };
 
 /// Collections that begin, or fail for a kind, and end when they are asked to.
@@ -59,8 +59,10 @@ fn open(folder: &Path, fails: Option<TaskKind>) -> Checkups {
         data_dir: folder.to_owned(),
         max_running: 3,
         max_queued: 2,
-        retention_age_s: 3600,
-        retention_bytes: 1 << 30,
+        retention: Retention {
+            age: Duration::from_hours(1),
+            bytes: 1 << 30,
+        },
     };
     let engine = Engine::open(config, Arc::new(Collections { fails })).unwrap();
     Checkups::new(engine, ProcessTable::new(), false)

@@ -27,6 +27,7 @@ use crate::store::Refusal;
 use profiler_memory::MemoryShort;
 
 pub use engine::Engine;
+pub use retention::Retention;
 pub use validate::{
     MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, Names,
     validate, validate_with,
@@ -40,8 +41,7 @@ pub struct EngineConfig {
     pub max_running: usize,
     /// Tasks that may be queued; one more is refused.
     pub max_queued: usize,
-    pub retention_age_s: u64,
-    pub retention_bytes: u64,
+    pub retention: Retention,
 }
 
 /// What subscribers hear of.

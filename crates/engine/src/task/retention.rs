@@ -1,6 +1,6 @@
 //! What has to go so that the store stays within its age and size.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use profiler_model::{Task, TaskId, TaskKind};
 
@@ -18,11 +18,13 @@ pub(super) enum Removal {
     Segment(SegmentKey),
 }
 
-/// Limits of the store.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) age_ns: u64,
-    pub(super) bytes: u64,
+/// How long results are kept, and how much of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Older ones are deleted.
+    pub age: Duration,
+    /// The oldest are deleted when all need more than this.
+    pub bytes: u64,
 }
 
 struct Unit {
@@ -40,7 +42,7 @@ pub(super) fn plan(
     tasks: &[Arc<Task>],
     segments: &[(SegmentKey, Segment)],
     age_ns: impl Fn(TaskId, u64) -> u64,
-    limits: Limits,
+    retention: Retention,
 ) -> Vec<Removal> {
     let mut of_task: BTreeMap<TaskId, Vec<(SegmentKey, Segment)>> = BTreeMap::new();
     for (key, segment) in segments {
@@ -66,7 +68,7 @@ pub(super) fn plan(
 
     let mut removals = Vec::new();
     for (age_ns, unit) in units {
-        if age_ns <= limits.age_ns && total <= limits.bytes {
+        if u128::from(age_ns) <= retention.age.as_nanos() && total <= retention.bytes {
             break;
         }
         total = total.saturating_sub(unit.bytes);

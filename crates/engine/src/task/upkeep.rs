@@ -49,14 +49,14 @@ impl Inner {
     /// Removes what is too old or too much.
     pub(super) async fn retain(&self) {
         let tasks = self.registry.list();
-        let limits = self.limits;
+        let retention = self.retention;
         let segments = match self.store.run(|store| store.all_segments()).await {
             Ok(segments) => segments,
             Err(StoreError::Closed) => return,
             Err(error) => return tracing::warn!(%error, "could not apply the retention limits"),
         };
         let age_ns = |task, end_ns| self.times.age_ns(task, end_ns);
-        let removals = plan(&tasks, &segments, age_ns, limits);
+        let removals = plan(&tasks, &segments, age_ns, retention);
         if removals.is_empty() {
             return;
         }

@@ -55,7 +55,7 @@ use crate::{
 use profiler_engine::{
     checkup::Checkups,
     network_watch::NetworkWatch,
-    task::{Engine, EngineConfig},
+    task::{Engine, EngineConfig, Retention},
 };
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -257,8 +257,10 @@ impl Api {
             data_dir: data.path().to_owned(),
             max_running: setup.max_running,
             max_queued: setup.max_queued,
-            retention_age_s: 3600,
-            retention_bytes: 1 << 30,
+            retention: Retention {
+                age: Duration::from_hours(1),
+                bytes: 1 << 30,
+            },
         };
         let engine = Engine::open(config, Arc::new(FakeCollector)).unwrap();
         let shutdown = CancellationToken::new();

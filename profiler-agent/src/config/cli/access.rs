@@ -1,10 +1,11 @@
 //! Arguments about where the agent listens and where its tokens are, which `url` takes as `serve` does.
 
 use clap::Args;
+use serde::Serialize;
 
 use super::ServeArgs;
 
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct AccessArgs {
     /// Address that the agent listens on; other than loopback needs TLS [default: 127.0.0.1:7117]
     #[arg(long, value_name = "ADDR:PORT")]

@@ -42,6 +42,7 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<(Value, boo
             rounds: ROUNDS,
             odd_shares: ODD_SHARES,
             whole,
+            least: [0, 0],
         },
         |line| eprintln!("{line}"),
     )?;

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     store::Store,
-    task::{Engine, EngineConfig, TaskError},
+    task::{Engine, EngineConfig, Retention, TaskError},
 };
 
 pub(super) const ORIGIN_NS: u64 = 1_700_000_000_000_000_000;
@@ -216,8 +216,10 @@ pub(super) fn config(directory: &Path) -> EngineConfig {
         data_dir: directory.to_owned(),
         max_running: 2,
         max_queued: 1,
-        retention_age_s: 3600,
-        retention_bytes: 1 << 30,
+        retention: Retention {
+            age: Duration::from_hours(1),
+            bytes: 1 << 30,
+        },
     }
 }
 

@@ -1,13 +1,13 @@
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use profiler_model::{Selection, TaskId, TaskState};
 
 use crate::{
     store::{Segment, SegmentKey, Store, Stream},
-    task::{
-        EngineConfig,
-        retention::{Limits, Removal, plan},
-    },
+    task::retention::{Removal, Retention, plan},
 };
 
 use super::fake::{
@@ -81,10 +81,8 @@ async fn results_beyond_the_size_limit_go_oldest_first() {
     let collector = Arc::new(FakeCollector::default());
     let store = Store::open(directory.path()).unwrap();
     // Room for the records of three tasks with small results and not for a fourth.
-    let config = EngineConfig {
-        retention_bytes: 5000,
-        ..config(directory.path())
-    };
+    let mut config = config(directory.path());
+    config.retention.bytes = 5000;
     let (engine, now) = with_store(config, store, &collector);
     for number in 1..=4 {
         now.store(ORIGIN_NS + number * SECOND_NS, Ordering::Relaxed);
@@ -138,7 +136,14 @@ async fn the_plan_removes_nothing_that_is_needed() {
         (key(9, 0), ends(120)),
     ];
     let age = |_, end_ns| (ORIGIN_NS + 200).saturating_sub(end_ns);
-    let plan = |age_ns, bytes| plan(&tasks, &segments, age, Limits { age_ns, bytes });
+    let plan = |age_ns, bytes| {
+        let age_limit = Duration::from_nanos(age_ns);
+        let retention = Retention {
+            age: age_limit,
+            bytes,
+        };
+        plan(&tasks, &segments, age, retention)
+    };
     let segment = |task, segment| Removal::Segment(key(task, segment));
     assert_eq!(plan(1000, 1 << 20), []);
     assert_eq!(plan(200, 60_000), [segment(2, 0)]);
