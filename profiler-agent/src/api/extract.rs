@@ -2,8 +2,8 @@
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, Request, rejection::BytesRejection},
-    http::{header, request::Parts},
+    extract::{FromRequest, Request, rejection::BytesRejection},
+    http::header,
 };
 use serde::de::DeserializeOwned;
 
@@ -72,88 +72,4 @@ fn named_field(path: &str, detail: &str) -> String {
         None if path.is_empty() => "body".to_owned(),
         None => path.to_owned(),
     }
-}
-
-/// The query string, where every parameter must be known and have a value that parses.
-#[derive(Debug)]
-pub(super) struct Query {
-    pairs: Vec<(String, String)>,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Query {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let text = parts.uri.query().unwrap_or("");
-        let pairs = form_urlencoded::parse(text.as_bytes())
-            .into_owned()
-            .collect();
-        Ok(Self { pairs })
-    }
-}
-
-impl Query {
-    /// Refuses parameters that are not in `known`.
-    pub(super) fn only(self, known: &[&str]) -> Result<Self, ApiError> {
-        match self
-            .pairs
-            .iter()
-            .find(|(name, _)| !known.contains(&name.as_str()))
-        {
-            None => Ok(self),
-            Some((name, _)) => Err(ApiError::InvalidField {
-                field: name.clone(),
-                detail: format!("unknown query parameter {name:?}"),
-                hint: Some(match known {
-                    [] => "this address takes no query parameters".into(),
-                    known => format!("known parameters are {}", known.join(", ")),
-                }),
-            }),
-        }
-    }
-
-    /// The only value of `name`.
-    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
-        let mut values = self.all(name);
-        let first = values.next();
-        match values.next() {
-            None => Ok(first),
-            Some(_) => Err(ApiError::invalid_field(
-                name,
-                format!("{name} is given more than once"),
-            )),
-        }
-    }
-
-    /// The only value of `name`, parsed; `what` completes "is not ...".
-    pub(super) fn parsed<T: std::str::FromStr>(
-        &self,
-        name: &str,
-        what: &str,
-    ) -> Result<Option<T>, ApiError> {
-        self.text(name)?
-            .map(|text| parse(name, text, what))
-            .transpose()
-    }
-
-    /// Every value of a parameter that may be repeated, parsed.
-    pub(super) fn repeated<T: std::str::FromStr>(
-        &self,
-        name: &str,
-        what: &str,
-    ) -> Result<Vec<T>, ApiError> {
-        self.all(name).map(|text| parse(name, text, what)).collect()
-    }
-
-    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.pairs
-            .iter()
-            .filter(move |(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-    }
-}
-
-fn parse<T: std::str::FromStr>(name: &str, text: &str, what: &str) -> Result<T, ApiError> {
-    text.parse()
-        .map_err(|_| ApiError::invalid_field(name, format!("{name} {text:?} is not {what}")))
 }

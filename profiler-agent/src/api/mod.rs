@@ -20,6 +20,7 @@ mod inspection;
 mod mask;
 mod metrics;
 mod needs;
+mod parameters;
 mod refusals;
 mod router;
 mod server;

@@ -4,13 +4,24 @@ use profiler_analysis::render::diff::{FunctionChange, Norm, Report, Verdict};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::parameters::FromText;
+
 /// Formats of a comparison.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "documents the parameter; the handler parses it")]
 pub(in crate::api) enum DiffFormat {
     Table,
     Flamegraph,
+}
+
+impl FromText for DiffFormat {
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "table" => Some(Self::Table),
+            "flamegraph" => Some(Self::Flamegraph),
+            _ => None,
+        }
+    }
 }
 
 /// What makes both sides comparable.

@@ -14,10 +14,18 @@ use super::profiles::read;
 use crate::api::{
     dto::{Checkup, CheckupComparison, CreateCheckup, Problem},
     error::ApiError,
-    extract::{JsonBody, Query},
+    extract::JsonBody,
+    parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
 use profiler_engine::checkup::{self, CheckupState, CheckupTask, Evidences, check_ended};
+
+parameters! {
+    pub(in crate::api) struct ProcessParameter {
+        /// Only this process
+        pid: Option<u32> = "a process number",
+    }
+}
 
 /// Lists check-ups, newest first.
 #[utoipa::path(
@@ -26,9 +34,8 @@ use profiler_engine::checkup::{self, CheckupState, CheckupTask, Evidences, check
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Vec<Checkup>>, ApiError> {
-    query.only(&[])?;
     let found = state.parts.checkups.list().await?;
     Ok(Json(found.iter().map(Into::into).collect()))
 }
@@ -53,10 +60,9 @@ pub(in crate::api) async fn list(
 )]
 pub(in crate::api) async fn create(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
     JsonBody(body): JsonBody<CreateCheckup>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Checkup>), ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
@@ -81,9 +87,8 @@ pub(in crate::api) async fn create(
 pub(in crate::api) async fn show(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Checkup>, ApiError> {
-    query.only(&[])?;
     let found = state.parts.checkups.get(&name(id)?).await?;
     Ok(Json((&found).into()))
 }
@@ -102,9 +107,8 @@ pub(in crate::api) async fn show(
 pub(in crate::api) async fn delete(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<StatusCode, ApiError> {
-    query.only(&[])?;
     state.parts.checkups.delete(&name(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -114,7 +118,7 @@ pub(in crate::api) async fn delete(
     get, path = "/api/v1/checkups/{id}/diagnosis", tag = "checkups",
     params(
         ("id" = String, Path),
-        ("pid" = Option<u32>, Query, description = "Only this process")
+        ProcessParameter
     ),
     responses(
         (status = 200, body = Diagnosis),
@@ -127,10 +131,8 @@ pub(in crate::api) async fn delete(
 pub(in crate::api) async fn show_diagnosis(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given(ProcessParameter { pid }): Given<ProcessParameter>,
 ) -> Result<Json<Diagnosis>, ApiError> {
-    let query = query.only(&["pid"])?;
-    let pid = query.parsed("pid", "a process number")?;
     let checkup = state.parts.checkups.get(&name(id)?).await?;
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
@@ -138,16 +140,24 @@ pub(in crate::api) async fn show_diagnosis(
     Ok(Json(found))
 }
 
+parameters! {
+    pub(in crate::api) struct CompareParameters {
+        /// The earlier check-up
+        a: String = "the id of a check-up",
+        /// The later check-up
+        b: String = "the id of a check-up",
+        /// Only this process of the earlier one
+        pid_a: Option<u32> = "a process number",
+        /// Only this process of the later one
+        pid_b: Option<u32> = "a process number",
+    }
+}
+
 /// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance. Refused where one
 /// still runs, failed or has fewer than 100 samples, and where processes or measurements are not the same.
 #[utoipa::path(
     get, path = "/api/v1/checkups/compare", tag = "checkups",
-    params(
-        ("a" = String, Query, description = "The earlier check-up"),
-        ("b" = String, Query, description = "The later check-up"),
-        ("pid_a" = Option<u32>, Query, description = "Only this process of the earlier one"),
-        ("pid_b" = Option<u32>, Query, description = "Only this process of the later one")
-    ),
+    params(CompareParameters),
     responses(
         (status = 200, body = CheckupComparison),
         (status = 401, body = Problem, content_type = "application/problem+json"),
@@ -159,29 +169,18 @@ pub(in crate::api) async fn show_diagnosis(
 )]
 pub(in crate::api) async fn compare_two(
     State(state): State<ApiState>,
-    query: Query,
+    Given(parameters): Given<CompareParameters>,
 ) -> Result<Json<CheckupComparison>, ApiError> {
-    let query = query.only(&["a", "b", "pid_a", "pid_b"])?;
-    let pids: [Option<u32>; 2] = [
-        query.parsed("pid_a", "a process number")?,
-        query.parsed("pid_b", "a process number")?,
-    ];
-    let names = [wanted(&query, "a")?, wanted(&query, "b")?];
+    let CompareParameters { a, b, pid_a, pid_b } = parameters;
+    let names = [a, b];
     // Both exist before the first is worked on.
     let earlier = state.parts.checkups.get(&names[0]).await?;
     let later = state.parts.checkups.get(&names[1]).await?;
     check_ended([&earlier, &later])?;
     let _turn = state.render_turn().await?;
-    let a = Side::of(&diagnose(&state, &earlier, pids[0]).await?);
-    let b = Side::of(&diagnose(&state, &later, pids[1]).await?);
+    let a = Side::of(&diagnose(&state, &earlier, pid_a).await?);
+    let b = Side::of(&diagnose(&state, &later, pid_b).await?);
     Ok(Json(CheckupComparison::new(names, compare(&a, &b)?)))
-}
-
-fn wanted(query: &Query, name: &str) -> Result<String, ApiError> {
-    query.text(name)?.map(str::to_owned).ok_or_else(|| {
-        let detail = format!("{name} is missing: give the id of a check-up");
-        ApiError::invalid_field(name, detail)
-    })
 }
 
 fn name(id: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {

@@ -8,7 +8,7 @@ use super::processes::MAX_AGE;
 use crate::api::{
     dto::{ContainerList, ContainerSummary, Problem},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::ApiState,
 };
 
@@ -19,9 +19,8 @@ use crate::api::{
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<ContainerList>, ApiError> {
-    query.only(&[])?;
     state.refresh_processes(MAX_AGE).await?;
     let mut by_id: BTreeMap<String, ContainerSummary> = BTreeMap::new();
     let names = state.parts.table.names();

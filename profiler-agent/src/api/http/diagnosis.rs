@@ -11,13 +11,13 @@ use profiler_model::{
 };
 
 use super::{
-    profiles::{SELECTION, read, selection},
+    profiles::{SelectionParameters, read},
     tasks::task_id,
 };
 use crate::api::{
     dto::Problem,
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -26,11 +26,7 @@ use crate::api::{
     get, path = "/api/v1/tasks/{id}/diagnosis", tag = "diagnosis",
     params(
         ("id" = String, Path),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Only these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
+        SelectionParameters
     ),
     responses(
         (status = 200, body = Diagnosis),
@@ -44,10 +40,9 @@ use crate::api::{
 pub(in crate::api) async fn diagnosis(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given(selection): Given<SelectionParameters>,
 ) -> Result<Json<Diagnosis>, ApiError> {
-    let query = query.only(&SELECTION)?;
-    let selection = selection(&query)?;
+    let selection = selection.selection("")?;
     let id = task_id(id)?;
     let has_waits = match state.parts.engine.get(id)?.spec.kind {
         TaskKind::Wall => true,
@@ -99,8 +94,7 @@ pub(in crate::api) async fn diagnosis(
 )]
 pub(in crate::api) async fn rules(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<RuleSets>, ApiError> {
-    query.only(&[])?;
     Ok(Json(state.parts.diagnosis_rules.list()))
 }

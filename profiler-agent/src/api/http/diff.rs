@@ -15,54 +15,67 @@ use profiler_model::{
 };
 
 use super::{
-    profiles::{missing_value, selection_named, value},
-    waits::{self, WAITS, WaitView, read_view},
+    profiles::{MILLISECONDS, NUMBER, SelectionParameters, missing_value},
+    waits::{ViewParameters, WaitView, read_view},
 };
 use crate::api::{
-    dto::{Diff, DiffFormat, DiffNorm, Problem, ProfileIdle, ProfileValue},
+    dto::{Diff, DiffFormat, DiffNorm, Problem, ProfileValue},
     error::ApiError,
-    extract::Query,
+    parameters::{Given, one_of, parameters},
     state::{ApiState, blocking},
 };
 use profiler_memory::Ceiling;
 
 const MEDIA_TYPE: &str = "application/vnd.profiler-agent.diff";
-const SIDES: [&str; 2] = ["a", "b"];
-const SELECTIONS: [[&str; 5]; 2] = [
-    ["a_from", "a_to", "a_tid", "a_pid", "a_not_tid"],
-    ["b_from", "b_to", "b_tid", "b_pid", "b_not_tid"],
-];
-const OTHERS: [&str; 5] = ["format", "norm", "value", "wakers", "limit"];
 const DEFAULT_FUNCTIONS: usize = 100;
 const MAX_FUNCTIONS: usize = 10_000;
+
+parameters! {
+    pub(in crate::api) struct DiffParameters {
+        /// Task of the base
+        a: String = "the id of a task",
+        /// Task that is compared with it; may be the same with another time or other threads
+        b: String = "the id of a task",
+        /// Functions with significance (default), or the columns of docs/diff-format.md
+        format: Option<DiffFormat> = "one of table, flamegraph",
+        /// Compare shares of everything (default), or amounts for each second
+        #[param(value_type = Option<DiffNorm>)]
+        norm: Option<Norm> = one_of(Norm::ALL.map(Norm::name)),
+        /// Functions in a table (default 100, at most 10000)
+        limit: Option<usize> = "a number of functions",
+        /// What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others
+        #[param(value_type = Option<ProfileValue>)]
+        value: Option<Value> = one_of(Value::ALL.map(Value::name)),
+        /// Show who ended each wait above where the thread waited (default false)
+        wakers: Option<bool> = "true or false",
+        /// Milliseconds after the start of the base
+        a_from: Option<u64> = MILLISECONDS,
+        /// Milliseconds after the start of the base
+        a_to: Option<u64> = MILLISECONDS,
+        /// Threads of the base; may be repeated
+        a_tid: Option<Vec<u32>> = NUMBER,
+        /// Processes of the base; may be repeated
+        a_pid: Option<Vec<u32>> = NUMBER,
+        /// Threads of the base to leave out; may be repeated
+        a_not_tid: Option<Vec<u32>> = NUMBER,
+        /// Milliseconds after the start of `b`
+        b_from: Option<u64> = MILLISECONDS,
+        /// Milliseconds after the start of `b`
+        b_to: Option<u64> = MILLISECONDS,
+        /// Threads of `b`; may be repeated
+        b_tid: Option<Vec<u32>> = NUMBER,
+        /// Processes of `b`; may be repeated
+        b_pid: Option<Vec<u32>> = NUMBER,
+        /// Threads of `b` to leave out; may be repeated
+        b_not_tid: Option<Vec<u32>> = NUMBER,
+    }
+}
 
 /// Compares two results function by function; `a` is the base. Frames are the same when name, kind
 /// and file name of the module are.
 #[utoipa::path(
     get, path = "/api/v1/diff", tag = "profiles",
-    params(
-        ("a" = String, Query, description = "Task of the base"),
-        ("b" = String, Query, description = "Task that is compared with it; may be the same with another time or other threads"),
-        ("format" = Option<DiffFormat>, Query, description = "Functions with significance (default), or the columns of docs/diff-format.md"),
-        ("norm" = Option<DiffNorm>, Query, description = "Compare shares of everything (default), or amounts for each second"),
-        ("limit" = Option<usize>, Query, description = "Functions in a table (default 100, at most 10000)"),
-        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others"),
-        ("wakers" = Option<bool>, Query, description = "Show who ended each wait above where the thread waited (default false)"),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits; may be repeated"),
-        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`"),
-        ("a_from" = Option<u64>, Query, description = "Milliseconds after the start of the base"),
-        ("a_to" = Option<u64>, Query, description = "Milliseconds after the start of the base"),
-        ("a_tid" = Option<Vec<u32>>, Query, description = "Threads of the base; may be repeated"),
-        ("a_pid" = Option<Vec<u32>>, Query, description = "Processes of the base; may be repeated"),
-        ("a_not_tid" = Option<Vec<u32>>, Query, description = "Threads of the base to leave out; may be repeated"),
-        ("b_from" = Option<u64>, Query, description = "Milliseconds after the start of `b`"),
-        ("b_to" = Option<u64>, Query, description = "Milliseconds after the start of `b`"),
-        ("b_tid" = Option<Vec<u32>>, Query, description = "Threads of `b`; may be repeated"),
-        ("b_pid" = Option<Vec<u32>>, Query, description = "Processes of `b`; may be repeated"),
-        ("b_not_tid" = Option<Vec<u32>>, Query, description = "Threads of `b` to leave out; may be repeated")
-    ),
+    params(DiffParameters, ViewParameters),
     responses(
         (status = 200, description = "The comparison", content(
             (Diff = "application/json"),
@@ -76,32 +89,24 @@ const MAX_FUNCTIONS: usize = 10_000;
 )]
 pub(in crate::api) async fn diff(
     State(state): State<ApiState>,
-    query: Query,
+    Given((parameters, view)): Given<(DiffParameters, ViewParameters)>,
 ) -> Result<Response, ApiError> {
-    let known = [&SIDES[..], &OTHERS, &WAITS, SELECTIONS.as_flattened()].concat();
-    let query = query.only(&known)?;
-    let columns = match query.text("format")? {
-        None | Some("table") => false,
-        Some("flamegraph") => true,
-        Some(other) => {
-            let detail = format!("format {other:?} is not one of table, flamegraph");
-            return Err(ApiError::invalid_field("format", detail));
-        }
-    };
-    let norm = norm(&query)?;
-    let limit = limit(&query)?;
+    let columns = matches!(parameters.format, Some(DiffFormat::Flamegraph));
+    let norm = parameters.norm.unwrap_or(Norm::Share);
+    let limit = parameters.limit.unwrap_or(DEFAULT_FUNCTIONS);
+    if limit > MAX_FUNCTIONS {
+        let detail = format!("limit ({limit}) must be at most {MAX_FUNCTIONS}");
+        return Err(ApiError::invalid_field("limit", detail));
+    }
+    let waits = view.view(&state.parts.diagnosis_rules)?;
+    let tasks = [task(&state, &parameters.a)?, task(&state, &parameters.b)?];
     let mut view = DiffView {
-        value: value(&query)?,
-        wakers: query.parsed("wakers", "true or false")?.unwrap_or(false),
+        value: comparable(&tasks, parameters.value)?,
+        wakers: parameters.wakers.unwrap_or(false),
         budget: Budget::default(),
     };
-    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
-    let tasks = [task(&state, &query, "a")?, task(&state, &query, "b")?];
-    view.value = comparable(&tasks, view.value)?;
-    let [a, b] = [
-        selection_named(&query, SELECTIONS[0])?,
-        selection_named(&query, SELECTIONS[1])?,
-    ];
+    let [a, b] = parameters.selections();
+    let (a, b) = (a.selection("a_")?, b.selection("b_")?);
     // Both are held at once: one turn for the two.
     let _turn = state.render_turn().await?;
     let a = side(&state, tasks[0].id, a, &waits).await?;
@@ -145,11 +150,28 @@ async fn side(
     Ok(Read { profile, idle })
 }
 
-fn task(state: &ApiState, query: &Query, name: &str) -> Result<std::sync::Arc<Task>, ApiError> {
-    let Some(text) = query.text(name)? else {
-        let detail = format!("{name} is missing: give the id of a task");
-        return Err(ApiError::invalid_field(name, detail));
-    };
+impl DiffParameters {
+    fn selections(self) -> [SelectionParameters; 2] {
+        [
+            SelectionParameters {
+                from: self.a_from,
+                to: self.a_to,
+                tid: self.a_tid,
+                pid: self.a_pid,
+                not_tid: self.a_not_tid,
+            },
+            SelectionParameters {
+                from: self.b_from,
+                to: self.b_to,
+                tid: self.b_tid,
+                pid: self.b_pid,
+                not_tid: self.b_not_tid,
+            },
+        ]
+    }
+}
+
+fn task(state: &ApiState, text: &str) -> Result<std::sync::Arc<Task>, ApiError> {
     let id = text
         .parse()
         .map_err(|_| ApiError::not_found(format!("no task {text}")))?;
@@ -208,26 +230,4 @@ fn only_value(task: &Task) -> Option<Value> {
         },
         _ => None,
     }
-}
-
-fn norm(query: &Query) -> Result<Norm, ApiError> {
-    let Some(name) = query.text("norm")? else {
-        return Ok(Norm::Share);
-    };
-    let found = Norm::ALL.into_iter().find(|norm| norm.name() == name);
-    found.ok_or_else(|| {
-        let names = Norm::ALL.map(Norm::name).join(", ");
-        ApiError::invalid_field("norm", format!("norm {name:?} is not one of {names}"))
-    })
-}
-
-fn limit(query: &Query) -> Result<usize, ApiError> {
-    let limit = query
-        .parsed("limit", "a number of functions")?
-        .unwrap_or(DEFAULT_FUNCTIONS);
-    if limit > MAX_FUNCTIONS {
-        let detail = format!("limit ({limit}) must be at most {MAX_FUNCTIONS}");
-        return Err(ApiError::invalid_field("limit", detail));
-    }
-    Ok(limit)
 }

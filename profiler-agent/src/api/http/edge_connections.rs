@@ -12,7 +12,7 @@ use super::tasks::task_id;
 use crate::api::{
     dto::{EdgeConnections, Problem},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -32,10 +32,9 @@ use crate::api::{
 pub(in crate::api) async fn task_edge_connections(
     State(state): State<ApiState>,
     path: Result<Path<(String, String)>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<EdgeConnections>, ApiError> {
     let Path((task, edge)) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
-    query.only(&[])?;
     let task = task_id(Ok(Path(task)))?;
     let engine = &state.parts.engine;
     let is_live = !engine.get(task)?.state.is_final();
@@ -57,10 +56,9 @@ pub(in crate::api) async fn task_edge_connections(
 pub(in crate::api) async fn node_edge_connections(
     State(state): State<ApiState>,
     path: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<EdgeConnections>, ApiError> {
     let Path(edge) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
-    query.only(&[])?;
     let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
     answer(&edge, watched.table.unwrap_or_default(), true).await
 }

@@ -7,11 +7,11 @@ use axum::{
 use profiler_analysis::edge_series::SeriesCut;
 use profiler_model::{EdgeId, EdgeTable};
 
-use super::tasks::task_id;
+use super::{profiles::MILLISECONDS, tasks::task_id};
 use crate::api::{
     dto::{EdgeSeries, Problem},
     error::ApiError,
-    extract::Query,
+    parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
 
@@ -20,15 +20,24 @@ const STEPS: usize = 600;
 /// Most steps of an answer.
 const MAX_STEPS: usize = 3_600;
 
+parameters! {
+    pub(in crate::api) struct SeriesParameters {
+        /// Milliseconds since counting began, which is the task's start, or `since_ns` of the node's edges; steps that begin earlier are whole
+        from: Option<u64> = MILLISECONDS,
+        /// Milliseconds since counting began; steps that end later are whole
+        to: Option<u64> = MILLISECONDS,
+        /// At most so many steps, up to 3600 (default 600): neighbours are added up
+        steps: Option<usize> = "a number of steps",
+    }
+}
+
 /// What an edge counted second by second; longer steps where `steps` do not suffice.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/edges/{edge}/series", tag = "network",
     params(
         ("id" = String, Path),
         ("edge" = String, Path, description = "`id` of the edge"),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start; steps that begin earlier are whole"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start; steps that end later are whole"),
-        ("steps" = Option<u64>, Query, description = "At most so many steps, up to 3600 (default 600): neighbours are added up")
+        SeriesParameters
     ),
     responses(
         (status = 200, body = EdgeSeries),
@@ -40,11 +49,11 @@ const MAX_STEPS: usize = 3_600;
 pub(in crate::api) async fn task_edge_series(
     State(state): State<ApiState>,
     path: Result<Path<(String, String)>, PathRejection>,
-    query: Query,
+    Given(parameters): Given<SeriesParameters>,
 ) -> Result<Json<EdgeSeries>, ApiError> {
     let Path((task, edge)) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
     let task = task_id(Ok(Path(task)))?;
-    let cut = cut(&edge, query)?;
+    let cut = cut(&edge, &parameters)?;
     // Every stored step of the range is read, with all of its edges.
     let _turn = state.render_turn().await?;
     let engine = &state.parts.engine;
@@ -58,9 +67,7 @@ pub(in crate::api) async fn task_edge_series(
     get, path = "/api/v1/network/edges/{edge}/series", tag = "network",
     params(
         ("edge" = String, Path, description = "`id` of the edge"),
-        ("from" = Option<u64>, Query, description = "Milliseconds since counting began (`since_ns`); steps that begin earlier are whole"),
-        ("to" = Option<u64>, Query, description = "Milliseconds since counting began; steps that end later are whole"),
-        ("steps" = Option<u64>, Query, description = "At most so many steps, up to 3600 (default 600): neighbours are added up")
+        SeriesParameters
     ),
     responses(
         (status = 200, body = EdgeSeries),
@@ -73,10 +80,10 @@ pub(in crate::api) async fn task_edge_series(
 pub(in crate::api) async fn node_edge_series(
     State(state): State<ApiState>,
     path: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given(parameters): Given<SeriesParameters>,
 ) -> Result<Json<EdgeSeries>, ApiError> {
     let Path(edge) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
-    let cut = cut(&edge, query)?;
+    let cut = cut(&edge, &parameters)?;
     let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
     let network = state.parts.network.clone();
     let _turn = state.render_turn().await?;
@@ -85,13 +92,15 @@ pub(in crate::api) async fn node_edge_series(
     answer(edge, cut.edge, series.unwrap_or_default(), &table).await
 }
 
-fn cut(edge: &str, query: Query) -> Result<SeriesCut, ApiError> {
+fn cut(edge: &str, parameters: &SeriesParameters) -> Result<SeriesCut, ApiError> {
     let id = edge
         .parse::<EdgeId>()
         .map_err(|()| ApiError::not_found(format!("no edge {edge}")))?;
-    let query = query.only(&["from", "to", "steps"])?;
-    let ms = |name| query.parsed::<u64>(name, "a number of milliseconds");
-    let (from_ms, to_ms) = (ms("from")?, ms("to")?);
+    let SeriesParameters {
+        from: from_ms,
+        to: to_ms,
+        steps,
+    } = *parameters;
     if let (Some(from), Some(to)) = (from_ms, to_ms)
         && from >= to
     {
@@ -100,8 +109,7 @@ fn cut(edge: &str, query: Query) -> Result<SeriesCut, ApiError> {
             format!("to ({to}) must be after from ({from})"),
         ));
     }
-    let most = query.parsed::<usize>("steps", "a number of steps")?;
-    let most = most.unwrap_or(STEPS);
+    let most = steps.unwrap_or(STEPS);
     if !(1..=MAX_STEPS).contains(&most) {
         return Err(ApiError::invalid_field(
             "steps",

@@ -15,7 +15,7 @@ use crate::api::{
     dto::{NetworkEdges, Problem, TaskEdges},
     edge_stream::{NodeTables, TaskTables, answer},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -34,9 +34,8 @@ use crate::api::{
 pub(in crate::api) async fn edges(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<TaskEdges>, ApiError> {
-    query.only(&[])?;
     let (task, table) = result(&state, task_id(id)?).await?;
     let names = state.parts.table.names().clone();
     let answer = blocking(move || TaskEdges::new(&task, table.as_deref(), &names)).await?;
@@ -78,9 +77,8 @@ async fn result(
 pub(in crate::api) async fn edge_events(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
@@ -100,9 +98,8 @@ pub(in crate::api) async fn edge_events(
 )]
 pub(in crate::api) async fn node_edges(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<NetworkEdges>, ApiError> {
-    query.only(&[])?;
     let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
     let names = state.parts.table.names().clone();
     let table = blocking(move || NetworkEdges::new(&watched, &names)).await?;
@@ -122,9 +119,8 @@ pub(in crate::api) async fn node_edges(
 )]
 pub(in crate::api) async fn node_edge_events(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }

@@ -11,12 +11,19 @@ use super::{profiles::read, tasks::task_id};
 use crate::api::{
     dto::{EventLoop, Problem},
     error::ApiError,
-    extract::Query,
+    parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
 
 /// Stalls in one answer.
 const MAX_STALLS: usize = 200;
+
+parameters! {
+    pub(in crate::api) struct LoopParameters {
+        /// Keep these processes; may be repeated
+        pid: Option<Vec<u32>> = "a process number",
+    }
+}
 
 /// How long the event loops of a task's threads stay away from epoll, and the stacks that held them
 /// where that took longer than the task's threshold. The longest 200 stalls are listed.
@@ -24,7 +31,7 @@ const MAX_STALLS: usize = 200;
     get, path = "/api/v1/tasks/{id}/event-loop", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+        LoopParameters
     ),
     responses(
         (status = 200, body = EventLoop),
@@ -37,10 +44,9 @@ const MAX_STALLS: usize = 200;
 pub(in crate::api) async fn event_loop(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given(LoopParameters { pid }): Given<LoopParameters>,
 ) -> Result<Json<EventLoop>, ApiError> {
-    let query = query.only(&["pid"])?;
-    let pids: Vec<u32> = query.repeated("pid", "a process number")?;
+    let pids = pid.unwrap_or_default();
     let id = task_id(id)?;
     let task = state.parts.engine.get(id)?;
     let Some(rules) = task.spec.event_loop else {

@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::Stream;
 
-use crate::api::{dto::Problem, error::ApiError, extract::Query, state::ApiState};
+use crate::api::{dto::Problem, error::ApiError, parameters::Given, state::ApiState};
 
 /// Live updates: `task` (Task), `task_deleted`, `process`, `processes` and `self` (`AgentSelf`, every
 /// 2 s), `lagged` when the reader was too slow, and a comment every 15 s.
@@ -22,9 +22,8 @@ use crate::api::{dto::Problem, error::ApiError, extract::Query, state::ApiState}
 )]
 pub(in crate::api) async fn events(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }

@@ -9,8 +9,8 @@ use axum::{
 use crate::api::{
     dto::{Health, Problem, Readiness},
     error::ApiError,
-    extract::Query,
     metrics,
+    parameters::Given,
     state::ApiState,
 };
 use profiler_memory::{Ceiling, Stage};
@@ -20,8 +20,7 @@ use profiler_memory::{Ceiling, Stage};
     get, path = "/healthz", tag = "agent", security(()),
     responses((status = 200, body = Health))
 )]
-pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiError> {
-    query.only(&[])?;
+pub(in crate::api) async fn healthz(_: Given<()>) -> Result<Json<Health>, ApiError> {
     Ok(Json(Health { status: "ok" }))
 }
 
@@ -34,9 +33,8 @@ pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiErr
 )]
 pub(in crate::api) async fn readyz(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Readiness>, ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }

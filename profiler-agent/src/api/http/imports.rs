@@ -14,15 +14,22 @@ use profiler_sandbox::opener;
 use crate::api::{
     dto::{Problem, Task},
     error::ApiError,
-    extract::Query,
+    parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
 use profiler_memory::Ceiling;
 
+parameters! {
+    pub(in crate::api) struct ImportParameters {
+        /// What the file is called; shown as the task's target
+        name: Option<String> = "a name",
+    }
+}
+
 /// Takes a pprof file or folded stacks and keeps them as a task of kind `imported`.
 #[utoipa::path(
     post, path = "/api/v1/imports", tag = "tasks",
-    params(("name" = Option<String>, Query, description = "What the file is called; shown as the task's target")),
+    params(ImportParameters),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The file: pprof, gzip or plain, or folded stacks"),
     responses(
         (status = 201, body = Task, headers(("Location" = String, description = "Address of the task"))),
@@ -36,11 +43,11 @@ use profiler_memory::Ceiling;
 )]
 pub(in crate::api) async fn import(
     State(state): State<ApiState>,
-    query: Query,
+    Given(ImportParameters { name }): Given<ImportParameters>,
     body: Body,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Task>), ApiError> {
-    let query = query.only(&["name"])?;
-    let name = query.text("name")?.unwrap_or("").trim();
+    let name = name.unwrap_or_default();
+    let name = name.trim();
     if name.len() > MAX_NAME_BYTES {
         return Err(ApiError::invalid_field(
             "name",

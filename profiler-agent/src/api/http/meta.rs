@@ -7,7 +7,7 @@ use crate::{
         access::Role,
         dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem, RoleName},
         error::ApiError,
-        extract::Query,
+        parameters::Given,
         state::ApiState,
     },
     version,
@@ -25,9 +25,8 @@ pub(super) fn probe_list(state: &ApiState) -> Vec<Probe> {
 pub(in crate::api) async fn meta(
     State(state): State<ApiState>,
     role: Role,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Meta>, ApiError> {
-    query.only(&[])?;
     Ok(Json(meta_of(&state, role)))
 }
 
@@ -69,9 +68,8 @@ pub(super) fn meta_of(state: &ApiState, role: Role) -> Meta {
 )]
 pub(in crate::api) async fn probes(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<ProbeList>, ApiError> {
-    query.only(&[])?;
     Ok(Json(ProbeList {
         items: probe_list(&state),
     }))
@@ -84,8 +82,7 @@ pub(in crate::api) async fn probes(
 )]
 pub(in crate::api) async fn agent_self(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<AgentSelf>, ApiError> {
-    query.only(&[])?;
     Ok(Json(state.agent_self().await?))
 }

@@ -7,7 +7,8 @@ use axum::{Json, extract::State};
 use crate::api::{
     dto::{FeatureList, KernelObjectList, LendStatistics, Problem, Setting, SettingList},
     error::ApiError,
-    extract::{JsonBody, Query},
+    extract::JsonBody,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 use profiler_recorder::features;
@@ -42,9 +43,8 @@ pub(super) async fn feature_list() -> Result<FeatureList, ApiError> {
 )]
 pub(in crate::api) async fn kernel(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<KernelObjectList>, ApiError> {
-    query.only(&[])?;
     Ok(Json(kernel_list(&state).await?))
 }
 
@@ -61,10 +61,9 @@ pub(in crate::api) async fn kernel(
 )]
 pub(in crate::api) async fn lend_statistics(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
     JsonBody(body): JsonBody<LendStatistics>,
 ) -> Result<Json<KernelObjectList>, ApiError> {
-    query.only(&[])?;
     if !(1..=MOST_SECONDS).contains(&body.seconds) {
         return Err(ApiError::invalid_field(
             "seconds",
@@ -90,8 +89,7 @@ pub(in crate::api) async fn lend_statistics(
     get, path = "/api/v1/features", tag = "agent",
     responses((status = 200, body = FeatureList), (status = 401, body = Problem, content_type = "application/problem+json"))
 )]
-pub(in crate::api) async fn feature_checks(query: Query) -> Result<Json<FeatureList>, ApiError> {
-    query.only(&[])?;
+pub(in crate::api) async fn feature_checks(_: Given<()>) -> Result<Json<FeatureList>, ApiError> {
     Ok(Json(feature_list().await?))
 }
 
@@ -102,9 +100,8 @@ pub(in crate::api) async fn feature_checks(query: Query) -> Result<Json<FeatureL
 )]
 pub(in crate::api) async fn configuration(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<SettingList>, ApiError> {
-    query.only(&[])?;
     let setting = |(name, value): &(&'static str, String)| Setting {
         name,
         value: value.clone(),

@@ -7,7 +7,7 @@ use super::processes::MAX_AGE;
 use crate::api::{
     dto::{PodList, Problem},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::ApiState,
 };
 
@@ -18,9 +18,8 @@ use crate::api::{
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<PodList>, ApiError> {
-    query.only(&[])?;
     state.refresh_processes(MAX_AGE).await?;
     Ok(Json(PodList::new(&pods(
         &state.parts.table.snapshot(),

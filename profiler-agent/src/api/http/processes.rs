@@ -15,7 +15,7 @@ use crate::{
         access::Role,
         dto::{self, Problem, ProcessDetail, ProcessList, ProcessSymbols},
         error::ApiError,
-        extract::Query,
+        parameters::{FromText, Given, parameters},
         state::{ApiState, blocking},
     },
     config::ArgumentPolicy,
@@ -25,7 +25,7 @@ use crate::{
 pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Order {
+pub(in crate::api) enum Order {
     /// Busiest first.
     #[default]
     Cpu,
@@ -35,16 +35,14 @@ enum Order {
     Rss,
 }
 
-impl std::str::FromStr for Order {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
+impl FromText for Order {
+    fn from_text(text: &str) -> Option<Self> {
         match text {
-            "cpu" => Ok(Self::Cpu),
-            "pid" => Ok(Self::Pid),
-            "name" => Ok(Self::Name),
-            "rss" => Ok(Self::Rss),
-            _ => Err(()),
+            "cpu" => Some(Self::Cpu),
+            "pid" => Some(Self::Pid),
+            "name" => Some(Self::Name),
+            "rss" => Some(Self::Rss),
+            _ => None,
         }
     }
 }
@@ -85,15 +83,24 @@ fn matches(
         || (policy == ArgumentPolicy::Shown && process.cmdline.iter().any(|text| has(text)))
 }
 
+parameters! {
+    pub(in crate::api) struct ProcessParameters {
+        /// Part of the name, executable, user, container, pod or cgroup, or a pid
+        q: Option<String> = "a text",
+        /// cpu (default), pid, name or rss
+        #[param(value_type = Option<String>)]
+        sort: Option<Order> = "one of cpu, pid, name, rss",
+        /// At most so many; default all
+        limit: Option<usize> = "a number",
+        /// Also kernel threads; default false
+        kernel: Option<bool> = "true or false",
+    }
+}
+
 /// Lists processes.
 #[utoipa::path(
     get, path = "/api/v1/processes", tag = "processes",
-    params(
-        ("q" = Option<String>, Query, description = "Part of the name, executable, user, container, pod or cgroup, or a pid"),
-        ("sort" = Option<String>, Query, description = "cpu (default), pid, name or rss"),
-        ("limit" = Option<usize>, Query, description = "At most so many; default all"),
-        ("kernel" = Option<bool>, Query, description = "Also kernel threads; default false")
-    ),
+    params(ProcessParameters),
     responses(
         (status = 200, body = ProcessList),
         (status = 401, body = Problem, content_type = "application/problem+json"),
@@ -103,15 +110,18 @@ fn matches(
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
     role: Role,
-    query: Query,
+    Given(parameters): Given<ProcessParameters>,
 ) -> Result<Json<ProcessList>, ApiError> {
-    let query = query.only(&["q", "sort", "limit", "kernel"])?;
-    let order: Order = query
-        .parsed("sort", "one of cpu, pid, name, rss")?
-        .unwrap_or_default();
-    let limit: usize = query.parsed("limit", "a number")?.unwrap_or(usize::MAX);
-    let kernel: bool = query.parsed("kernel", "true or false")?.unwrap_or(false);
-    let needle = query.text("q")?.unwrap_or("").trim().to_lowercase();
+    let ProcessParameters {
+        q,
+        sort,
+        limit,
+        kernel,
+    } = parameters;
+    let order = sort.unwrap_or_default();
+    let limit = limit.unwrap_or(usize::MAX);
+    let kernel = kernel.unwrap_or(false);
+    let needle = q.unwrap_or_default().trim().to_lowercase();
     state.refresh_processes(MAX_AGE).await?;
 
     let policy = role.arguments(state.parts.arguments);
@@ -145,9 +155,8 @@ pub(in crate::api) async fn show(
     State(state): State<ApiState>,
     role: Role,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<ProcessDetail>, ApiError> {
-    query.only(&[])?;
     let Path(id) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
     let missing = || ApiError::not_found(format!("there is no process {id:?}; it may have exited"));
     let key: ProcessKey = id.parse().map_err(|()| missing())?;
@@ -183,9 +192,8 @@ pub(in crate::api) async fn show(
 pub(in crate::api) async fn symbols(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<ProcessSymbols>, ApiError> {
-    query.only(&[])?;
     let Path(id) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
     let missing = || ApiError::not_found(format!("there is no process {id:?}; it may have exited"));
     let key: ProcessKey = id.parse().map_err(|()| missing())?;

@@ -11,13 +11,13 @@ use profiler_model::{ImportValues, Profile, Selection, Target, Task, TaskId, Tas
 
 use super::{
     tasks::task_id,
-    waits::{self, known, read_view},
+    waits::{ViewParameters, read_view},
 };
 use crate::api::{
-    dto::{Problem, ProfileFormat, ProfileIdle, ProfileThread, ProfileThreadList, ProfileValue},
+    dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue},
     error::ApiError,
-    extract::Query,
     headers::SVG_CSP,
+    parameters::{Given, one_of, parameters},
     state::{ApiState, blocking},
     ui::offline_viewer,
 };
@@ -27,50 +27,77 @@ pub(super) const NS_PER_MS: u64 = 1_000_000;
 /// Samples and switches make no sum.
 pub(super) const NO_COUNT: &str =
     "a wall-clock profile counts time only: leave value out, or give duration";
-pub(super) const SELECTION: [&str; 5] = ["from", "to", "tid", "pid", "not_tid"];
 /// More than that is a mistake, and each is compared with every sample.
 const MAX_IDS: usize = 1024;
+pub(super) const MILLISECONDS: &str = "a number of milliseconds";
+pub(super) const NUMBER: &str = "a thread or process number";
 
-pub(super) fn selection(query: &Query) -> Result<Selection, ApiError> {
-    selection_named(query, SELECTION)
+parameters! {
+    /// Which part of a result is meant.
+    pub(in crate::api) struct SelectionParameters {
+        /// Milliseconds after the task's start
+        from: Option<u64> = MILLISECONDS,
+        /// Milliseconds after the task's start
+        to: Option<u64> = MILLISECONDS,
+        /// Keep these threads; may be repeated
+        tid: Option<Vec<u32>> = NUMBER,
+        /// Keep these processes; may be repeated
+        pid: Option<Vec<u32>> = NUMBER,
+        /// Leave these threads out; may be repeated
+        not_tid: Option<Vec<u32>> = NUMBER,
+    }
 }
 
-/// The same with other names of the parameters.
-pub(super) fn selection_named(query: &Query, names: [&str; 5]) -> Result<Selection, ApiError> {
-    let [from, to, tid, pid, not_tid] = names;
-    let ms = |name| -> Result<Option<u64>, ApiError> {
-        let value: Option<u64> = query.parsed(name, "a number of milliseconds")?;
-        Ok(value.map(|ms| ms.saturating_mul(NS_PER_MS)))
-    };
-    let ids = |name| -> Result<Vec<u32>, ApiError> {
-        let ids = query.repeated(name, "a thread or process number")?;
-        if ids.len() > MAX_IDS {
+parameters! {
+    pub(in crate::api) struct ProfileParameters {
+        #[param(value_type = ProfileFormat)]
+        format: Format = one_of(Format::ALL.map(Format::name)),
+        /// What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others; wall-clock tasks have durations only
+        #[param(value_type = Option<ProfileValue>)]
+        value: Option<Value> = one_of(Value::ALL.map(Value::name)),
+        /// Show who ended each wait above where the thread waited, in tasks that recorded it (default false)
+        wakers: Option<bool> = "true or false",
+    }
+}
+
+impl SelectionParameters {
+    /// Checks them; `prefix` is what the names of the parameters begin with.
+    pub(super) fn selection(self, prefix: &str) -> Result<Selection, ApiError> {
+        let Self {
+            from,
+            to,
+            tid,
+            pid,
+            not_tid,
+        } = self;
+        if let (Some(first), Some(last)) = (from, to)
+            && first >= last
+        {
+            return Err(ApiError::invalid_field(
+                format!("{prefix}to"),
+                format!("{prefix}to ({last}) must be after {prefix}from ({first})"),
+            ));
+        }
+        let ids = |name: &str, given: Option<Vec<u32>>| {
+            let ids = given.unwrap_or_default();
+            if ids.len() <= MAX_IDS {
+                return Ok(ids);
+            }
             let detail = format!(
-                "{name} is given {} times; at most {MAX_IDS} are taken",
+                "{prefix}{name} is given {} times; at most {MAX_IDS} are taken",
                 ids.len()
             );
-            return Err(ApiError::invalid_field(name, detail));
-        }
-        Ok(ids)
-    };
-    let selection = Selection {
-        from_ns: ms(from)?,
-        to_ns: ms(to)?,
-        tids: ids(tid)?,
-        pids: ids(pid)?,
-        except_tids: ids(not_tid)?,
-    };
-    if let (Some(first), Some(last)) = (selection.from_ns, selection.to_ns)
-        && first >= last
-    {
-        let detail = format!(
-            "{to} ({}) must be after {from} ({})",
-            last / NS_PER_MS,
-            first / NS_PER_MS
-        );
-        return Err(ApiError::invalid_field(to, detail));
+            Err(ApiError::invalid_field(format!("{prefix}{name}"), detail))
+        };
+        let ns = |ms: u64| ms.saturating_mul(NS_PER_MS);
+        Ok(Selection {
+            from_ns: from.map(ns),
+            to_ns: to.map(ns),
+            tids: ids("tid", tid)?,
+            pids: ids("pid", pid)?,
+            except_tids: ids("not_tid", not_tid)?,
+        })
     }
-    Ok(selection)
 }
 
 /// The result with the names that are known now. Refused for tasks whose result is no profile.
@@ -92,18 +119,7 @@ pub(super) async fn read(
     get, path = "/api/v1/tasks/{id}/profile", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("format" = ProfileFormat, Query),
-        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others; wall-clock tasks have durations only"),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
-        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`"),
-        ("wakers" = Option<bool>, Query, description = "Show who ended each wait above where the thread waited, in tasks that recorded it (default false)"),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
+        ProfileParameters, SelectionParameters, ViewParameters
     ),
     responses(
         (status = 200, description = "The profile", content(
@@ -124,29 +140,20 @@ pub(super) async fn read(
 pub(in crate::api) async fn profile(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given((parameters, selection, view)): Given<(
+        ProfileParameters,
+        SelectionParameters,
+        ViewParameters,
+    )>,
 ) -> Result<Response, ApiError> {
-    let query = query.only(&known(&["format", "value", "wakers"]))?;
-    let names = || Format::ALL.map(Format::name).join(", ");
-    let Some(name) = query.text("format")? else {
-        return Err(ApiError::invalid_field(
-            "format",
-            format!("format is missing: give one of {}", names()),
-        ));
-    };
-    let format = Format::ALL
-        .into_iter()
-        .find(|format| format.name() == name)
-        .ok_or_else(|| {
-            ApiError::invalid_field(
-                "format",
-                format!("format {name:?} is not one of {}", names()),
-            )
-        })?;
-    let value = value(&query)?;
-    let wakers = query.parsed("wakers", "true or false")?.unwrap_or(false);
-    let selection = selection(&query)?;
-    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
+    let ProfileParameters {
+        format,
+        value,
+        wakers,
+    } = parameters;
+    let wakers = wakers.unwrap_or(false);
+    let selection = selection.selection("")?;
+    let waits = view.view(&state.parts.diagnosis_rules)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
         return Err(ApiError::invalid_field("value", detail));
@@ -170,17 +177,6 @@ pub(in crate::api) async fn profile(
     });
     let bytes = rendered.await??;
     Ok(file_response(task.id, format, bytes))
-}
-
-pub(super) fn value(query: &Query) -> Result<Option<Value>, ApiError> {
-    let Some(name) = query.text("value")? else {
-        return Ok(None);
-    };
-    let found = Value::ALL.into_iter().find(|value| value.name() == name);
-    found.map(Some).ok_or_else(|| {
-        let names = Value::ALL.map(Value::name).join(", ");
-        ApiError::invalid_field("value", format!("value {name:?} is not one of {names}"))
-    })
 }
 
 /// Why a task has no such numbers; `None` when it has.
@@ -263,10 +259,7 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
     get, path = "/api/v1/tasks/{id}/threads", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
-        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
+        SelectionParameters, ViewParameters
     ),
     responses(
         (status = 200, body = ProfileThreadList),
@@ -278,11 +271,10 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
 pub(in crate::api) async fn threads(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given((selection, view)): Given<(SelectionParameters, ViewParameters)>,
 ) -> Result<Json<ProfileThreadList>, ApiError> {
-    let query = query.only(&known(&[]))?;
-    let selection = selection(&query)?;
-    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
+    let selection = selection.selection("")?;
+    let waits = view.view(&state.parts.diagnosis_rules)?;
     let (profile, _idle) =
         read_view(&state, task_id(id)?, selection, waits, Unsampled::SharedOut).await?;
     let items = blocking(move || summary::threads(&profile)).await?;

@@ -7,13 +7,13 @@ use axum::{
 use profiler_analysis::render::quality;
 
 use super::{
-    profiles::{SELECTION, read, selection},
+    profiles::{SelectionParameters, read},
     tasks::task_id,
 };
 use crate::api::{
     dto::{Problem, ProfileQuality},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -22,11 +22,7 @@ use crate::api::{
     get, path = "/api/v1/tasks/{id}/quality", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
+        SelectionParameters
     ),
     responses(
         (status = 200, body = ProfileQuality),
@@ -39,9 +35,9 @@ use crate::api::{
 pub(in crate::api) async fn quality(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given(selection): Given<SelectionParameters>,
 ) -> Result<Json<ProfileQuality>, ApiError> {
-    let selection = selection(&query.only(&SELECTION)?)?;
+    let selection = selection.selection("")?;
     let profile = read(&state, task_id(id)?, selection).await?;
     let names = blocking(move || quality::names(&profile)).await?;
     Ok(Json(names.into()))

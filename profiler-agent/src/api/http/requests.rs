@@ -10,7 +10,7 @@ use super::tasks::task_id;
 use crate::api::{
     dto::{Problem, TaskRequests},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -29,9 +29,8 @@ use crate::api::{
 pub(in crate::api) async fn requests(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<TaskRequests>, ApiError> {
-    query.only(&[])?;
     let id = task_id(id)?;
     let task = state.parts.engine.get(id)?;
     if task.spec.kind != TaskKind::Requests {

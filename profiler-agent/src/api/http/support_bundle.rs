@@ -16,7 +16,7 @@ use crate::{
         access::Role,
         dto::{ProbeList, Problem, TaskList},
         error::ApiError,
-        extract::Query,
+        parameters::Given,
         state::{ApiState, blocking},
     },
     support_bundle::{BundleFile, archive},
@@ -40,9 +40,8 @@ fn json(name: &'static str, value: &impl Serialize) -> Result<BundleFile, ApiErr
 pub(in crate::api) async fn support_bundle(
     State(state): State<ApiState>,
     role: Role,
-    query: Query,
+    _: Given<()>,
 ) -> Result<([(HeaderName, String); 2], Vec<u8>), ApiError> {
-    query.only(&[])?;
     let tasks: Vec<_> = state
         .parts
         .engine

@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::api::{
     dto::{Problem, SymbolFile, SymbolFileList},
     error::ApiError,
-    extract::Query,
+    parameters::Given,
     state::{ApiState, blocking},
 };
 
@@ -28,9 +28,8 @@ use crate::api::{
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<SymbolFileList>, ApiError> {
-    query.only(&[])?;
     let symbols = state.parts.symbols.clone();
     let max_bytes = symbols.max_bytes();
     let items = blocking(move || symbols.list()).await?;
@@ -60,10 +59,9 @@ type Taken = (StatusCode, [(HeaderName, String); 1], Json<SymbolFile>);
 )]
 pub(in crate::api) async fn upload(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
     body: Body,
 ) -> Result<Taken, ApiError> {
-    query.only(&[])?;
     take(&state, body, None).await
 }
 
@@ -84,10 +82,9 @@ pub(in crate::api) async fn upload(
 pub(in crate::api) async fn replace(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
     body: Body,
 ) -> Result<Taken, ApiError> {
-    query.only(&[])?;
     let id = build_id(id)?;
     take(&state, body, Some(id)).await
 }
@@ -107,9 +104,8 @@ pub(in crate::api) async fn replace(
 pub(in crate::api) async fn delete(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<StatusCode, ApiError> {
-    query.only(&[])?;
     let id = build_id(id)?;
     let symbols = state.parts.symbols.clone();
     let (removed, given) = blocking(move || {

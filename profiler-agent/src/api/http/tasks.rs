@@ -11,7 +11,8 @@ use crate::{
     api::{
         dto::{CreateTask, Problem, Task, TaskList},
         error::ApiError,
-        extract::{JsonBody, Query},
+        extract::JsonBody,
+        parameters::{Given, parameters},
         state::ApiState,
     },
     config::{Allowance, CapturePolicy},
@@ -30,24 +31,29 @@ pub(super) fn task_id(id: Result<Path<String>, PathRejection>) -> Result<TaskId,
         .ok_or_else(|| ApiError::not_found(format!("no task {text}")))
 }
 
+parameters! {
+    pub(in crate::api) struct TaskParameters {
+        /// Only the tasks of this group
+        group: Option<String> = "a name",
+    }
+}
+
 /// Lists tasks, newest first.
 #[utoipa::path(
     get, path = "/api/v1/tasks", tag = "tasks",
-    params(("group" = Option<String>, Query, description = "Only the tasks of this group")),
+    params(TaskParameters),
     responses((status = 200, body = TaskList), (status = 401, body = Problem, content_type = "application/problem+json"))
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
-    query: Query,
+    Given(TaskParameters { group }): Given<TaskParameters>,
 ) -> Result<Json<TaskList>, ApiError> {
-    let query = query.only(&["group"])?;
-    let group = query.text("group")?;
     let items: Vec<_> = state
         .parts
         .engine
         .list()
         .iter()
-        .filter(|task| group.is_none() || task.group.as_deref() == group)
+        .filter(|task| group.is_none() || task.group == group)
         .map(|task| state.shown(task))
         .collect();
     let total = items.len();
@@ -74,10 +80,9 @@ pub(in crate::api) async fn list(
 )]
 pub(in crate::api) async fn create(
     State(state): State<ApiState>,
-    query: Query,
+    _: Given<()>,
     JsonBody(body): JsonBody<CreateTask>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Task>), ApiError> {
-    query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
@@ -126,9 +131,8 @@ fn allowed(spec: &TaskSpec, policy: CapturePolicy) -> Result<Option<&'static str
 pub(in crate::api) async fn show(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Task>, ApiError> {
-    query.only(&[])?;
     let task = state.parts.engine.get(task_id(id)?)?;
     Ok(Json(state.shown(&task)))
 }
@@ -146,9 +150,8 @@ pub(in crate::api) async fn show(
 pub(in crate::api) async fn stop(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<Json<Task>, ApiError> {
-    query.only(&[])?;
     let task = state.parts.engine.stop(task_id(id)?).await?;
     Ok(Json(state.shown(&task)))
 }
@@ -167,9 +170,8 @@ pub(in crate::api) async fn stop(
 pub(in crate::api) async fn delete(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    _: Given<()>,
 ) -> Result<StatusCode, ApiError> {
-    query.only(&[])?;
     state.parts.engine.delete(task_id(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,43 +12,58 @@ use profiler_analysis::render::{
 use profiler_model::{Profile, Unsampled};
 
 use super::{
-    profiles::{NS_PER_MS, missing_value, selection, value},
+    profiles::{MILLISECONDS, NS_PER_MS, SelectionParameters, missing_value},
     tasks::task_id,
-    waits::{self, known, read_view},
+    waits::{ViewParameters, read_view},
 };
 use crate::api::{
     dto::{
-        Problem, ProfileIdle, ProfileValue, Sequence, SequenceLabel, SequenceThread, Timeline,
-        TimelineThread,
+        Problem, ProfileValue, Sequence, SequenceLabel, SequenceThread, Timeline, TimelineThread,
     },
     error::ApiError,
-    extract::Query,
+    parameters::{Given, one_of, parameters},
     state::{ApiState, blocking},
 };
 
 /// Buckets in one answer; a day at 100 ms has more.
+/// Where nothing is said.
+const BUCKET_MS: u64 = 100;
+const THREADS: u64 = 8;
 const MAX_BUCKETS: u64 = 100_000;
 /// Numbers in one answer by thread.
 const MAX_CELLS: u64 = 200_000;
 const MAX_THREADS: u64 = 64;
+
+parameters! {
+    pub(in crate::api) struct TimelineParameters {
+        /// Length of a bucket, a multiple of the task's own (default 100)
+        bucket_ms: Option<u64> = MILLISECONDS,
+        /// `thread`: also for each thread; at most 64 threads and 200000 numbers, the largest threads first
+        by: Option<String> = "thread",
+        /// What is counted: samples and switches (default), or nanoseconds
+        #[param(value_type = Option<ProfileValue>)]
+        value: Option<Value> = one_of(Value::ALL.map(Value::name)),
+    }
+}
+
+parameters! {
+    pub(in crate::api) struct SequenceParameters {
+        /// Length of a bucket, a multiple of the task's own (default 100)
+        bucket_ms: Option<u64> = MILLISECONDS,
+        /// Threads at most, the largest first (default 8, at most 64)
+        threads: Option<u64> = "a number of threads",
+        /// What the amounts are; by default samples of on-CPU tasks and nanoseconds of the others
+        #[param(value_type = Option<ProfileValue>)]
+        value: Option<Value> = one_of(Value::ALL.map(Value::name)),
+    }
+}
 
 /// Samples over time.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/timeline", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
-        ("by" = Option<String>, Query, description = "`thread`: also for each thread; at most 64 threads and 200000 numbers, the largest threads first"),
-        ("value" = Option<ProfileValue>, Query, description = "What is counted: samples and switches (default), or nanoseconds"),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
-        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
+        TimelineParameters, SelectionParameters, ViewParameters
     ),
     responses(
         (status = 200, body = Timeline),
@@ -61,11 +76,19 @@ const MAX_THREADS: u64 = 64;
 pub(in crate::api) async fn timeline(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given((parameters, selection, view)): Given<(
+        TimelineParameters,
+        SelectionParameters,
+        ViewParameters,
+    )>,
 ) -> Result<Json<Timeline>, ApiError> {
-    let query = query.only(&known(&["bucket_ms", "by", "value"]))?;
-    let bucket_ms = bucket_ms(&query)?;
-    let by_thread = match query.text("by")? {
+    let TimelineParameters {
+        bucket_ms,
+        by,
+        value,
+    } = parameters;
+    let bucket_ms = bucket_ms.unwrap_or(BUCKET_MS);
+    let by_thread = match by.as_deref() {
         None => false,
         Some("thread") => true,
         Some(other) => {
@@ -73,9 +96,9 @@ pub(in crate::api) async fn timeline(
             return Err(ApiError::invalid_field("by", detail));
         }
     };
-    let value = value(&query)?.unwrap_or(Value::Count);
-    let selection = selection(&query)?;
-    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
+    let value = value.unwrap_or(Value::Count);
+    let selection = selection.selection("")?;
+    let waits = view.view(&state.parts.diagnosis_rules)?;
     let (profile, _idle) = read_view(
         &state,
         task_id(id)?,
@@ -86,11 +109,6 @@ pub(in crate::api) async fn timeline(
     .await?;
     let timeline = blocking(move || counted(&profile, bucket_ms, value, by_thread)).await?;
     timeline.map(Json)
-}
-
-fn bucket_ms(query: &Query) -> Result<u64, ApiError> {
-    let given = query.parsed("bucket_ms", "a number of milliseconds")?;
-    Ok(given.unwrap_or(100))
 }
 
 /// Where the first bucket begins and how many there are, when that is a bounded number.
@@ -166,18 +184,7 @@ fn most_threads(cells: u64, buckets: u64) -> usize {
     get, path = "/api/v1/tasks/{id}/sequence", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
-        ("threads" = Option<usize>, Query, description = "Threads at most, the largest first (default 8, at most 64)"),
-        ("value" = Option<ProfileValue>, Query, description = "What the amounts are; by default samples of on-CPU tasks and nanoseconds of the others"),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
-        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
+        SequenceParameters, SelectionParameters, ViewParameters
     ),
     responses(
         (status = 200, body = Sequence),
@@ -191,18 +198,25 @@ fn most_threads(cells: u64, buckets: u64) -> usize {
 pub(in crate::api) async fn sequence(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given((parameters, selection, view)): Given<(
+        SequenceParameters,
+        SelectionParameters,
+        ViewParameters,
+    )>,
 ) -> Result<Json<Sequence>, ApiError> {
-    let query = query.only(&known(&["bucket_ms", "threads", "value"]))?;
-    let bucket_ms = bucket_ms(&query)?;
-    let threads: u64 = query.parsed("threads", "a number of threads")?.unwrap_or(8);
+    let SequenceParameters {
+        bucket_ms,
+        threads,
+        value,
+    } = parameters;
+    let bucket_ms = bucket_ms.unwrap_or(BUCKET_MS);
+    let threads = threads.unwrap_or(THREADS);
     if threads == 0 || threads > MAX_THREADS {
         let detail = format!("threads ({threads}) must be between 1 and {MAX_THREADS}");
         return Err(ApiError::invalid_field("threads", detail));
     }
-    let value = value(&query)?;
-    let selection = selection(&query)?;
-    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
+    let selection = selection.selection("")?;
+    let waits = view.view(&state.parts.diagnosis_rules)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
         return Err(ApiError::invalid_field("value", detail));

@@ -15,13 +15,13 @@ use profiler_model::{
 };
 
 use super::{
-    profiles::{SELECTION, read, selection},
+    profiles::{SelectionParameters, read},
     tasks::task_id,
 };
 use crate::api::{
-    dto::{Problem, Waits},
+    dto::{Problem, ProfileIdle, Waits},
     error::ApiError,
-    extract::Query,
+    parameters::{Given, one_of, parameters},
     state::{ApiState, blocking},
 };
 
@@ -36,57 +36,51 @@ pub(super) struct WaitView {
     cell: Option<CellChoice>,
 }
 
-/// Names of the parameters of [`view`].
-pub(super) const WAITS: [&str; 4] = ["idle", "state", "reason", "cell"];
-
-/// The parameters of every address that shows a part of a result.
-pub(super) fn known<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [more, &SELECTION, &WAITS].concat()
+parameters! {
+    /// Which samples of a result are shown.
+    pub(in crate::api) struct ViewParameters {
+        /// Whether waits of threads that have nothing to do are shown (default show)
+        #[param(value_type = Option<ProfileIdle>)]
+        idle: Option<IdleMode> = one_of(IdleMode::ALL.map(IdleMode::name)),
+        /// Keep these states, for example `interruptible`; may be repeated
+        #[param(value_type = Option<Vec<String>>)]
+        state: Option<Vec<ThreadState>> = one_of(ThreadState::ALL.map(ThreadState::name)),
+        /// Keep these reasons of waits, for example `futex`; may be repeated
+        #[param(value_type = Option<Vec<String>>)]
+        reason: Option<Vec<WaitReason>> = one_of(WaitReason::ALL.map(WaitReason::name)),
+        /// Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`
+        cell: Option<String> = "a name",
+    }
 }
 
-pub(super) fn view(query: &Query, rules: &DiagnosisRules) -> Result<WaitView, ApiError> {
-    let idle = match query.text("idle")? {
-        None => IdleMode::default(),
-        Some(text) => one_of("idle", text, IdleMode::ALL, IdleMode::name)?,
-    };
-    let texts = |name| query.repeated::<String>(name, "a name");
-    let states = texts("state")?
-        .iter()
-        .map(|text| one_of("state", text, ThreadState::ALL, ThreadState::name))
-        .collect::<Result<_, _>>()?;
-    let reasons = texts("reason")?
-        .iter()
-        .map(|text| one_of("reason", text, WaitReason::ALL, WaitReason::name))
-        .collect::<Result<_, _>>()?;
-    let cell = match query.text("cell")? {
-        None => None,
-        Some(text) => {
-            let cell = rules.cell(text);
-            Some(cell.map_err(|detail| ApiError::invalid_field("cell", detail))?)
-        }
-    };
-    Ok(WaitView {
-        idle,
-        states,
-        reasons,
-        cell,
-    })
+parameters! {
+    pub(in crate::api) struct IdleParameters {
+        /// Which waits the sums are of; the share of idle waits is always that of everything
+        #[param(value_type = Option<ProfileIdle>)]
+        idle: Option<IdleMode> = one_of(IdleMode::ALL.map(IdleMode::name)),
+    }
 }
 
-fn one_of<T: Copy, const N: usize>(
-    parameter: &str,
-    text: &str,
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, ApiError> {
-    let found = all.into_iter().find(|value| name(*value) == text);
-    found.ok_or_else(|| {
-        let detail = format!(
-            "{parameter} {text:?} is not one of {}",
-            all.map(name).join(", ")
-        );
-        ApiError::invalid_field(parameter, detail)
-    })
+impl ViewParameters {
+    /// Looks the cell up.
+    pub(super) fn view(self, rules: &DiagnosisRules) -> Result<WaitView, ApiError> {
+        let Self {
+            idle,
+            state,
+            reason,
+            cell,
+        } = self;
+        let cell = cell.map(|text| {
+            let found = rules.cell(&text);
+            found.map_err(|detail| ApiError::invalid_field("cell", detail))
+        });
+        Ok(WaitView {
+            idle: idle.unwrap_or_default(),
+            states: state.unwrap_or_default(),
+            reasons: reason.unwrap_or_default(),
+            cell: cell.transpose()?,
+        })
+    }
 }
 
 /// The selected part of a result that `view` shows, and how much of it is idle.
@@ -141,12 +135,7 @@ impl WaitView {
     get, path = "/api/v1/tasks/{id}/waits", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("idle" = Option<crate::api::dto::ProfileIdle>, Query, description = "Which waits the sums are of; the share of idle waits is always that of everything"),
-        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
-        ("tid" = Option<Vec<u32>>, Query, description = "Only these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated"),
-        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
+        SelectionParameters, IdleParameters
     ),
     responses(
         (status = 200, body = Waits),
@@ -159,11 +148,13 @@ impl WaitView {
 pub(in crate::api) async fn waits(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    query: Query,
+    Given((selection, shown)): Given<(SelectionParameters, IdleParameters)>,
 ) -> Result<Json<Waits>, ApiError> {
-    let query = query.only(&[&SELECTION, &["idle"][..]].concat())?;
-    let selection = selection(&query)?;
-    let view = view(&query, &state.parts.diagnosis_rules)?;
+    let selection = selection.selection("")?;
+    let view = WaitView {
+        idle: shown.idle.unwrap_or_default(),
+        ..WaitView::default()
+    };
     let (profile, idle) =
         read_view(&state, task_id(id)?, selection, view, Unsampled::AsMeasured).await?;
     let waits = blocking(move || Waits::new(&sums(&profile), idle.as_ref())).await?;

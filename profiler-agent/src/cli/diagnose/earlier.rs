@@ -122,7 +122,7 @@ fn parse(text: &str) -> Result<Side> {
                 SideProcess::named(comm, exe, rule_set, *share_percent)
             })
             .collect(),
-        not_measured: not_measured,
+        not_measured,
     })
 }
 
