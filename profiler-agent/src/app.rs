@@ -38,8 +38,8 @@ use profiler_memory::Ceiling;
 use profiler_recorder::{
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     probes::{
-        KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
-        ProcessEvents,
+        KindCollector, NetworkCollector, NetworkConfig, ProbeStatuses, ProcessEvents,
+        SampleRecorder, SampleRecorderConfig,
     },
     statistics_lease::StatisticsLease,
 };
@@ -149,7 +149,7 @@ impl KernelSide {
                 tracing::warn!(%error, "no live process events; processes are followed by reading /proc");
             })
             .ok();
-        let on_cpu = OnCpuConfig {
+        let on_cpu = SampleRecorderConfig {
             denied: config.deny_probes.clone(),
             cpu_budget_percent: config.cpu_budget_percent,
             bpf_statistics: statistics.is_some(),
@@ -170,7 +170,7 @@ impl KernelSide {
             ..SymbolizeConfig::below(|bytes, parts| Ceiling::own().share(bytes, parts))
         })?;
         let collector = KindCollector {
-            samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
+            samples: SampleRecorder::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
             network: NetworkCollector::new(
                 table.clone(),
                 statuses.clone(),

@@ -285,7 +285,7 @@ mod tests {
         let log = tracing_subscriber::registry().with(filter);
         tracing::subscriber::with_default(log, || {
             assert!(tracing::enabled!(target: "profiler_agent::task", tracing::Level::DEBUG));
-            assert!(tracing::enabled!(target: "profiler_sandbox::opener", tracing::Level::DEBUG));
+            assert!(tracing::enabled!(target: "profiler_sandbox::broker", tracing::Level::DEBUG));
             assert!(!tracing::enabled!(target: "kube", tracing::Level::INFO));
         });
     }

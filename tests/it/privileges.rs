@@ -185,7 +185,7 @@ fn threads_that_parse_hold_nothing_while_they_work() {
     for name in ["symbolizer", "renamer", "payload", "tls-finder"] {
         assert_eq!(count(name), 1, "{name}: {names:?}");
     }
-    assert!(count("opener") >= 7, "{names:?}");
+    assert!(count("broker") >= 7, "{names:?}");
 
     wait_samples(&agent, &on_cpu, SAMPLES);
     stop_task(&agent, &on_cpu);
@@ -209,7 +209,7 @@ fn threads_that_parse_hold_nothing_while_they_work() {
             threads.iter().filter(is_one).count()
         };
         let with_one = ["unwind-", "symbolizer", "renamer", "dns"].map(named);
-        named("opener") == with_one.iter().sum::<usize>()
+        named("broker") == with_one.iter().sum::<usize>()
     };
     wait_until("partners end", START, || openers(&agent)).unwrap();
 }

@@ -12,7 +12,7 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::remote_mounts::ProcessMounts;
@@ -126,7 +126,7 @@ type Root<'a> = (BorrowedFd<'a>, Option<&'a ProcessMounts>);
 fn open((root, mounts): Root<'_>, path: &[u8], max_bytes: u64) -> Option<(Opened, DebugFile)> {
     let opened = open_in_root(root, path, max_bytes, Links::Follow, mounts).ok()?;
     let ModuleFile { file, key, .. } = opened;
-    opener::reads_also(key.device);
+    broker::reads_also(key.device);
     let layout = Layout::read(&file).ok()?;
     let opened = Opened {
         device: key.device,

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 
-use profiler_sandbox::opener::Device;
+use profiler_sandbox::broker::Device;
 
 /// Largest maps file that is read: 65,530 mappings with long paths fit.
 pub const MAPS_LIMIT: usize = 32 << 20;

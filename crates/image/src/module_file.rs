@@ -29,7 +29,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use profiler_sandbox::opener::{self, Device, Operation, Source};
+use profiler_sandbox::broker::{self, Device, Operation, Source};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
@@ -320,10 +320,10 @@ fn lock(opened: &Mutex<Opened>) -> std::sync::MutexGuard<'_, Opened> {
 fn open_all(open: OpenFiles) -> Opened {
     let count = open.files.len();
     let opened = Arc::new(Mutex::new(Vec::with_capacity(count)));
-    let performed = opener::perform(Opening(open, Arc::clone(&opened)));
+    let performed = broker::perform(Opening(open, Arc::clone(&opened)));
     let mut opened = std::mem::take(&mut *lock(&opened));
     let rest = match performed {
-        Err(error) if opener::is_silence(&error) => Refusal::NoAnswer,
+        Err(error) if broker::is_silence(&error) => Refusal::NoAnswer,
         Ok(()) | Err(_) => Refusal::NotFound,
     };
     opened.truncate(count);

@@ -3,7 +3,7 @@
 use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use procfs::{FromRead as _, process::Stat};
-use profiler_sandbox::opener::{self, Operation, Place, Source};
+use profiler_sandbox::broker::{self, Operation, Place, Source};
 use rustix::fs::{Mode, OFlags};
 
 /// Largest `stat` file that is read; the kernel writes a few hundred bytes.
@@ -56,19 +56,19 @@ pub struct ProcDir {
 
 impl ProcDir {
     pub fn open(pid: u32) -> io::Result<Self> {
-        let dir = opener::open_path(Place::at(format!("/proc/{pid}")))?.into();
+        let dir = broker::open_path(Place::at(format!("/proc/{pid}")))?.into();
         Ok(Self { dir, pid })
     }
 
     /// Reads at most `limit` bytes of a file; what lies beyond is left away.
     pub fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        opener::read(Place::below(&self.dir, name), limit)
+        broker::read(Place::below(&self.dir, name), limit)
     }
 
     /// The same for a file that shows memory of the process, which may have to be read from its files first. Fails when
     /// these do not answer.
     pub fn read_memory(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        opener::read_of(self.pid, Place::below(&self.dir, name), limit)
+        broker::read_of(self.pid, Place::below(&self.dir, name), limit)
     }
 
     /// The folder `/proc/PID` itself.
@@ -78,12 +78,12 @@ impl ProcDir {
 
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
     pub fn open_root(&self) -> io::Result<OwnedFd> {
-        opener::open_path_of(self.pid, Place::below(&self.dir, "root"))
+        broker::open_path_of(self.pid, Place::below(&self.dir, "root"))
     }
 
     /// Target of a link as text; bytes that are not UTF-8 are replaced.
     pub fn read_link(&self, name: &str) -> io::Result<String> {
-        let target = opener::read_link(Place::below(&self.dir, name))?;
+        let target = broker::read_link(Place::below(&self.dir, name))?;
         Ok(String::from_utf8_lossy(&target).into_owned())
     }
 
@@ -102,7 +102,7 @@ impl ProcDir {
 
     /// `stat` of every thread, at most `limit` of them.
     pub fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
-        let entries = opener::list(Place::below(&self.dir, "task"), limit).unwrap_or_default();
+        let entries = broker::list(Place::below(&self.dir, "task"), limit).unwrap_or_default();
         entries
             .into_iter()
             .filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok())
@@ -121,7 +121,7 @@ pub fn read_stat(pid: u32) -> io::Result<ProcessStat> {
 
 /// Reads at most `limit` bytes of a file of the agent's own host.
 pub fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
-    opener::read(Place::at(path), limit)
+    broker::read(Place::at(path), limit)
 }
 
 /// A process as it was at one moment, for those who look at what it maps.
@@ -145,7 +145,7 @@ impl Glimpse {
     /// Looks at whichever process has the pid, in one go: it may be there for a moment only. At most `limit` bytes of
     /// mappings are read.
     pub fn take(pid: u32, limit: usize) -> io::Result<Self> {
-        opener::perform(Look { pid, limit })?
+        broker::perform(Look { pid, limit })?
     }
 
     /// `stat` before and after.
@@ -174,7 +174,7 @@ impl Operation for Look {
         let maps = process.read("maps", self.limit)?;
         let after = process.read("stat", STAT_LIMIT)?;
         let root = process.open_root()?;
-        let link = |name| opener::read_link(Place::below(&process.dir, name)).unwrap_or_default();
+        let link = |name| broker::read_link(Place::below(&process.dir, name)).unwrap_or_default();
         let (chroot, namespace) = (link("root"), link("ns/mnt"));
         Ok(Glimpse {
             stats: [before, after],

@@ -5,7 +5,7 @@
 //! by the longest mount point above a path, in `/proc/PID/mountinfo`.
 //!
 //! What that text says is bounded and partly chosen by the process: it may mount what it wants in a namespace of its own. A
-//! wrong answer costs names, and an opening that does not come back has a deadline (`opener`).
+//! wrong answer costs names, and an opening that does not come back has a deadline (`broker`).
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_sandbox::opener::{self, Device, Place};
+use profiler_sandbox::broker::{self, Device, Place};
 
 /// Largest mountinfo that is read: some 20,000 mounts.
 const TEXT_LIMIT: usize = 4 << 20;
@@ -139,7 +139,7 @@ pub struct ProcessMounts {
 impl ProcessMounts {
     /// Of the process whose folder in `/proc` is given. Fails when it is gone.
     pub fn read(process: &Arc<OwnedFd>) -> io::Result<Self> {
-        let part = |name: &str| opener::read_link(Place::below(process, name));
+        let part = |name: &str| broker::read_link(Place::below(process, name));
         Ok(Self::seen_by(process, &part("ns/mnt")?, &part("root")?))
     }
 
@@ -147,7 +147,7 @@ impl ProcessMounts {
     /// what the host sees.
     pub fn seen_by(process: &Arc<OwnedFd>, namespace: &[u8], root: &[u8]) -> Self {
         let read = || -> io::Result<Mounts> {
-            let text = opener::read(Place::below(process, "mountinfo"), TEXT_LIMIT)?;
+            let text = broker::read(Place::below(process, "mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
         };
         // Two processes of one namespace see different parts of it when their roots differ.
@@ -175,7 +175,7 @@ impl ProcessMounts {
     /// Of the agent itself.
     pub fn of_agent() -> Self {
         let read = || {
-            let text = opener::read(Place::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
+            let text = broker::read(Place::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
         };
         Self {
@@ -412,7 +412,7 @@ fn host() -> Arc<Mounts> {
     let read = || {
         let mut all = Vec::new();
         for path in ["/proc/self/mountinfo", "/proc/1/mountinfo"] {
-            let text = opener::read(Place::at(path), TEXT_LIMIT).unwrap_or_default();
+            let text = broker::read(Place::at(path), TEXT_LIMIT).unwrap_or_default();
             all.extend(Mounts::parse(&text).all);
         }
         Ok(Mounts {

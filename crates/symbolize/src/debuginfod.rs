@@ -15,7 +15,7 @@ use std::{
 
 use http::{Response, header::LOCATION};
 use profiler_image::build_id;
-use profiler_sandbox::{confine::Reach, opener};
+use profiler_sandbox::{broker, confine::Reach};
 
 use super::{
     debuginfod_server::{DebuginfodServer, RedirectError},
@@ -60,7 +60,7 @@ pub fn start(server: &DebuginfodServer, packs: &SymbolPacks) -> io::Result<()> {
         Some(folder) => Reach::Folder(folder),
         None => Reach::Servers(Vec::new()),
     };
-    opener::start_after("debuginfod", reach, opener::keep_none, move |()| {
+    broker::start_after("debuginfod", reach, broker::keep_none, move |()| {
         serve(&wanted, &agent, &server, &packs);
     })?;
     Ok(())

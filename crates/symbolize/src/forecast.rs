@@ -11,7 +11,7 @@ use profiler_image::{
     snapshot::Snapshot,
 };
 use profiler_model::{NameSource, ProcessKey};
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use super::{
     SymbolizeConfig,
@@ -96,7 +96,7 @@ pub fn forecast(
 ) -> Result<Forecast, ForecastError> {
     let config = config.clone();
     let here = move || forecast_here(pid, &config, depth);
-    opener::apart_while_active("forecast", here)
+    broker::apart_while_active("forecast", here)
         .map_err(|source| ForecastError::Thread { pid, source })?
 }
 
@@ -179,7 +179,7 @@ fn file_forecast(
     config: &SymbolizeConfig,
     depth: Depth,
 ) -> (FileForecast, bool) {
-    let _reading = opener::reading(file.key.device);
+    let _reading = broker::reading(file.key.device);
     let Ok(layout) = Layout::read(&file.file) else {
         return (refused(path, refusal_text(Refusal::NotElf)), false);
     };

@@ -12,7 +12,7 @@ use profiler_image::{
     module_file::{FileKey, ModuleFile, Origin, Refusal},
 };
 use profiler_model::NameSource;
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use super::{
     SymbolizeConfig,
@@ -134,7 +134,7 @@ impl Modules {
         offset: u64,
         quality: &mut Quality,
     ) -> Option<(Rc<[u8]>, Rc<Names>)> {
-        let _reading = opener::reading(key.device);
+        let _reading = broker::reading(key.device);
         self.follow_packs(quality);
         let used = self.tick();
         let module = self.by_file.get_mut(key)?;

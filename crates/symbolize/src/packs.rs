@@ -26,7 +26,7 @@ use profiler_image::{
     elf_layout::{Layout, Segment},
 };
 use profiler_model::NameSource;
-use profiler_sandbox::opener::{self, Place};
+use profiler_sandbox::broker::{self, Place};
 
 use super::{segment_book::SegmentBook, symbol_folder::SymbolFolder};
 
@@ -159,7 +159,7 @@ impl SymbolPacks {
     pub fn open(folder: Option<PathBuf>, given: Option<PathBuf>, max_bytes: u64) -> Self {
         let kept = folder.as_deref().map(|folder| {
             let mut unfinished = Vec::new();
-            let read = opener::apart(READER, || read_kept(folder, &mut unfinished));
+            let read = broker::apart(READER, || read_kept(folder, &mut unfinished));
             for path in unfinished {
                 // What cannot be removed is only room that is lost.
                 let _left = fs::remove_file(path);
@@ -245,7 +245,7 @@ impl SymbolPacks {
         }
         let source = kept?;
         let path = inner.kept_path(build_id, source)?;
-        let file = opener::open(Place::at(&path))
+        let file = broker::open(Place::at(&path))
             .inspect_err(
                 |error| tracing::warn!(path = %path.display(), %error, "open a symbol file"),
             )
@@ -341,7 +341,7 @@ impl SymbolPacks {
     ) -> Result<PackInfo, PackError> {
         let inner = self.0.as_ref().ok_or(PackError::NoFolder)?;
         let file = File::open(written.path()).map_err(io_error("open the symbol file"))?;
-        let info = opener::apart(READER, || examine(&file, source))
+        let info = broker::apart(READER, || examine(&file, source))
             .map_err(io_error("read the symbol file"))??;
         if let Some(expected) = expected
             && expected != info.build_id
@@ -496,8 +496,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 fn read_kept(folder: &Path, unfinished: &mut Vec<PathBuf>) -> BTreeMap<Vec<u8>, PackInfo> {
     let mut kept: BTreeMap<Vec<u8>, PackInfo> = BTreeMap::new();
     // There is no folder before the first one is kept.
-    let entries = opener::list(Place::at(folder), FILES_LIMIT).unwrap_or_default();
-    for opener::Entry { name, .. } in entries {
+    let entries = broker::list(Place::at(folder), FILES_LIMIT).unwrap_or_default();
+    for broker::Entry { name, .. } in entries {
         let path = folder.join(&name);
         let name = name.to_string_lossy();
         if name.starts_with(UNFINISHED) {
@@ -512,7 +512,7 @@ fn read_kept(folder: &Path, unfinished: &mut Vec<PathBuf>) -> BTreeMap<Vec<u8>, 
             FETCHED => NameSource::Debuginfod,
             _ => continue,
         };
-        let examined = opener::open(Place::at(path))
+        let examined = broker::open(Place::at(path))
             .map_err(io_error("open the symbol file"))
             .and_then(|file| examine(&file, source));
         match examined {

@@ -15,7 +15,7 @@ use profiler_image::{
     proc_dir::ProcDir,
     remote_mounts::ProcessMounts,
 };
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use super::demangle::NAME_LIMIT;
 
@@ -103,7 +103,7 @@ impl PerfMap {
             };
             return Err(Refusal::Old);
         }
-        let _reading = opener::reading(found.key.device);
+        let _reading = broker::reading(found.key.device);
         let identity = Some((found.key.device, found.key.inode));
         if self.file != identity || found.key.size < self.read {
             *self = Self {

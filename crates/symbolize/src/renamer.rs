@@ -16,7 +16,7 @@ use std::{
 };
 
 use profiler_model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use super::{
     SymbolizeConfig,
@@ -46,7 +46,7 @@ impl Renamer {
     pub fn start(packs: SymbolPacks) -> std::io::Result<Self> {
         let (requests, receiver) = sync_channel::<Work>(QUEUE);
         let own = packs.clone();
-        opener::start("renamer", move || serve(&receiver, own))?;
+        broker::start("renamer", move || serve(&receiver, own))?;
         Ok(Self {
             requests: Some(requests),
             packs,

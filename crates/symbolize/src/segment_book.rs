@@ -17,7 +17,7 @@ use std::{
 };
 
 use profiler_image::{build_id, elf_layout::Segment};
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 /// Programs that are noted. When there are more, the older half is forgotten.
 const ENTRIES_LIMIT: usize = 20_000;
@@ -67,7 +67,7 @@ impl SegmentBook {
             None => Some(segments.to_vec()),
         };
         if let Some(path) = &self.path
-            && let Err(error) = opener::append(path, line(build_id, entry.as_deref()))
+            && let Err(error) = broker::append(path, line(build_id, entry.as_deref()))
         {
             tracing::debug!(path = %path.display(), %error, "note where a program's code lies");
         }
@@ -100,7 +100,7 @@ impl SegmentBook {
             Some(line(build_id, entry.as_deref()))
         });
         let text: String = lines.collect();
-        if let Err(error) = opener::replace(path, text) {
+        if let Err(error) = broker::replace(path, text) {
             tracing::debug!(path = %path.display(), %error, "forget older programs");
         }
     }

@@ -19,7 +19,7 @@ use std::{
 
 use profiler_image::{module_file::Refusal, snapshot::Snapshot};
 use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
-use profiler_sandbox::opener::{self, ThreadWatch};
+use profiler_sandbox::broker::{self, ThreadWatch};
 use profiler_unwind::ProcessCode;
 
 use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, symbolizer::unnamed_stack};
@@ -141,7 +141,7 @@ impl Running {
         let (requests, receiver) = sync_channel(QUEUE);
         let watch = Arc::new(ThreadWatch::default());
         let own = Arc::clone(&watch);
-        opener::start("symbolizer", move || {
+        broker::start("symbolizer", move || {
             ThreadWatch::begin(&own);
             serve(&receiver, &own, make());
         })?;
@@ -182,7 +182,7 @@ impl SymbolizerService {
         if !running.watch.is_stuck() {
             return Prospect::Working;
         }
-        if opener::is_left_behind_too_often() {
+        if broker::is_left_behind_too_often() {
             return Prospect::None;
         }
         let config = self.shared.config.clone();
@@ -218,7 +218,7 @@ impl SymbolizerService {
                 }
             }
             Err(error) => {
-                let is_silent = opener::is_silence(&error);
+                let is_silent = broker::is_silence(&error);
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.not_read(image, &error);
                 }));

@@ -14,7 +14,7 @@ use std::{
 
 use profiler_image::module_file::{Links, open_in_root};
 use profiler_model::NameSource;
-use profiler_sandbox::opener::{self, Place};
+use profiler_sandbox::broker::{self, Place};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::packs::{self, PackInfo};
@@ -55,7 +55,7 @@ impl SymbolFolder {
         let path = self.find(build_id)?;
         let file = open(&path);
         let examine = |file: &File| {
-            let examined = opener::apart(packs::READER, || {
+            let examined = broker::apart(packs::READER, || {
                 packs::examine(file, NameSource::SymbolPack).ok()
             });
             examined.ok()?
@@ -85,7 +85,7 @@ impl SymbolFolder {
         self.files.clear();
         let mut left = ENTRIES_LIMIT;
         let folder = self.folder.clone();
-        let scanned = opener::apart(packs::READER, || {
+        let scanned = broker::apart(packs::READER, || {
             self.scan_folder(&folder, DEPTH_LIMIT, &mut left);
         });
         if let Err(error) = scanned {
@@ -94,7 +94,7 @@ impl SymbolFolder {
     }
 
     fn scan_folder(&mut self, folder: &Path, depth: usize, left: &mut usize) {
-        let entries = match opener::list(Place::at(folder), ENTRIES_LIMIT) {
+        let entries = match broker::list(Place::at(folder), ENTRIES_LIMIT) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "read the folder of symbol files");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use profiler_image::module_file::{FileKey, ModuleFile};
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use super::{
     file::{Method, UnwindFile},
@@ -57,7 +57,7 @@ impl FileTable {
         }
         self.last += 1;
         let number = self.last;
-        let _reading = opener::reading(opened.key.device);
+        let _reading = broker::reading(opened.key.device);
         let file = UnwindFile::open(opened.file)
             .inspect_err(|error| tracing::debug!(%error, "file without unwind tables"))
             .ok()
@@ -96,9 +96,9 @@ impl FileTable {
     }
 
     /// Says that the calling thread reads a file, until the result is dropped.
-    pub(crate) fn reading(&self, number: u32) -> Option<opener::Reading> {
+    pub(crate) fn reading(&self, number: u32) -> Option<broker::Reading> {
         let slot = self.slots.get(&number)?;
-        Some(opener::reading(slot.key.device))
+        Some(broker::reading(slot.key.device))
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&UnwindFile> {

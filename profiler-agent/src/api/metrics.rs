@@ -10,7 +10,7 @@ use axum::{
 };
 use profiler_model::LossKind;
 use profiler_recording::ProbeState;
-use profiler_sandbox::opener::left_behind;
+use profiler_sandbox::broker::left_behind;
 use prometheus_client::{
     encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge},

@@ -2,7 +2,7 @@
 
 use profiler_image::proc_dir::read_stat;
 use profiler_model::ProcessKey;
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 use profiler_symbolize::SymbolizeConfig;
 use profiler_tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub(super) fn examine(pid: u32, config: &SymbolizeConfig) -> Vec<TlsReport> {
         pid,
         start_ticks: stat.start_ticks,
     };
-    let found = opener::apart("tls-finder", || {
+    let found = broker::apart("tls-finder", || {
         TlsFinder::new(config.max_file_bytes, config.packs.clone()).find(key)
     });
     match found.and_then(|found| found) {

@@ -32,7 +32,9 @@ use crate::{
     rule_files,
     terminal::{self, Text},
 };
-use profiler_recorder::probes::{OnCpuCollector, OnCpuConfig, ProbeStatuses, TARGET_ENDED};
+use profiler_recorder::probes::{
+    ProbeStatuses, SampleRecorder, SampleRecorderConfig, TARGET_ENDED,
+};
 
 /// Share of frames without a name in one file from which on the remedy is said.
 const HINT_PERCENT: f64 = 10.0;
@@ -87,15 +89,15 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let collector = Arc::new(OnCpuCollector::new(
+    let collector = Arc::new(SampleRecorder::new(
         named_table_for(&args.names, &spec.target)?,
         SymbolizerService::start(symbolize).context("start the symbolizer")?,
         ProbeStatuses::default(),
-        OnCpuConfig {
+        SampleRecorderConfig {
             denied: args.deny_probe.clone(),
             unwind: args.unwind,
             verify_every: args.verify_unwinding,
-            ..OnCpuConfig::default()
+            ..SampleRecorderConfig::default()
         },
     ));
     let runtime = tokio::runtime::Builder::new_current_thread()

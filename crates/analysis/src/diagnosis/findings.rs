@@ -14,7 +14,7 @@ use profiler_model::{
 use super::{
     DiagnosisRules,
     file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
-    measures::{CountedStalls, Facts, Measured},
+    measures::{CountedStalls, Measured, Measurements},
 };
 
 /// From these shares on a finding is high or medium, in percent.
@@ -26,8 +26,8 @@ const NAME: &str = "{name}";
 const COUNT: &str = "{count}";
 
 /// What findings need beside the facts.
-pub(super) struct Asked<'a> {
-    pub(super) facts: &'a Facts<'a>,
+pub(super) struct FindingContext<'a> {
+    pub(super) facts: &'a Measurements<'a>,
     /// Ids of the sets that the processes belong to.
     pub(super) sets: &'a BTreeSet<&'a str>,
     pub(super) configuration: Option<&'a Configuration>,
@@ -35,7 +35,7 @@ pub(super) struct Asked<'a> {
     pub(super) coverage: &'a Coverage,
 }
 
-impl Asked<'_> {
+impl FindingContext<'_> {
     fn rules(&self) -> &DiagnosisRules {
         self.facts.rules
     }

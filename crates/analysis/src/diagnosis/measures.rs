@@ -24,7 +24,7 @@ use super::{
 const EVIDENCE: usize = 5;
 
 /// What was found out about the window, for the findings.
-pub(super) struct Facts<'a> {
+pub(super) struct Measurements<'a> {
     pub(super) rules: &'a DiagnosisRules,
     /// `None`: no profile has samples on the CPU.
     pub(super) on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
@@ -67,7 +67,7 @@ impl Measured {
     }
 }
 
-impl Facts<'_> {
+impl Measurements<'_> {
     /// The measure, or `None` when nothing that it needs is known.
     pub(super) fn measure(&self, measure: Measure, cells: &[CellChoice]) -> Option<Measured> {
         match measure {

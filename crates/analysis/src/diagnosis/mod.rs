@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! rules (file) -> attribute (stack -> cell) -> matrix (sums) -> findings, verdict
-//!                 evidence -> coverage, totals, workers, network, measures --^
+//!                 input -> coverage, totals, workers, network, measures --^
 //! ```
 
 mod file;
@@ -22,7 +22,7 @@ mod cell;
 mod interval;
 mod matrix;
 
-mod evidence;
+mod input;
 mod coverage;
 mod totals;
 mod workers;
@@ -40,15 +40,15 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-pub use evidence::Evidence;
+pub use input::DiagnosisInput;
 pub use interval::student_quantile;
 pub use loops::event_loops;
 pub use proof::KnownNames;
 pub use rules::{DiagnosisRules, DiagnosisRulesError};
 
-use findings::Asked;
+use findings::FindingContext;
 use matrix::CellSums;
-use measures::{Facts, Switches};
+use measures::{Measurements, Switches};
 use profiler_model::{
     Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState, UnsampledTime,
     diagnosis::{
@@ -91,18 +91,16 @@ fn sampled_time<'a>(profile: &'a Profile, limits: &mut Vec<String>) -> Cow<'a, P
 }
 
 /// Diagnoses what the evidence shows. Blocks for as long as it takes to go over the samples a few times.
-pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_>) -> Diagnosis {
-    let mut limits = evidence.limits.clone();
+pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput<'_>) -> Diagnosis {
+    let mut limits = input.limits.clone();
     let empty = ProfileBuilder::new(0, 1, Clock::Unknown).finish();
-    let on_cpu = evidence.on_cpu.filter(|profile| has_samples(profile));
+    let on_cpu = input.on_cpu.filter(|profile| has_samples(profile));
     let sampled = sampled_time(on_cpu.unwrap_or(&empty), &mut limits);
     let profile: &Profile = &sampled;
     let sums = CellSums::of(rules, profile);
     let coverage = coverage::coverage(profile, &sums, on_cpu.unwrap_or(&empty));
-    let totals = totals::totals(evidence, &sums, &mut limits);
-    let waits = evidence
-        .off_cpu
-        .filter(|profile| evidence::has_waits(profile));
+    let totals = totals::totals(input, &sums, &mut limits);
+    let waits = input.off_cpu.filter(|profile| input::has_waits(profile));
     if waits.is_none() {
         limits.push(
             "What threads waited for, and which part causes context switches: waits were not recorded."
@@ -115,15 +113,15 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
         idle.apply(&mut profile, IdleMode::Hide);
         profile
     });
-    let workers = workers::workers(rules, evidence, on_cpu.map(|_| &sums), busy.as_ref());
+    let workers = workers::workers(rules, input, on_cpu.map(|_| &sums), busy.as_ref());
     let requests = totals.requests.as_ref().map(|requests| requests.count);
-    let network = network::network(evidence, requests, &mut limits);
+    let network = network::network(input, requests, &mut limits);
     if network.is_none() {
         limits.push(
             "Connections, retransmissions and resets: connections were not watched.".to_owned(),
         );
     }
-    match evidence.event_loop {
+    match input.event_loop {
         None => limits.push(
             "Stalls of event loops: they were not watched, or not for this part alone.".to_owned(),
         ),
@@ -133,23 +131,23 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
         )),
         Some(_) => {}
     }
-    let configuration = totals::configuration(evidence);
+    let configuration = totals::configuration(input);
     if configuration.is_none() {
         limits.push("What is configured now: no process was asked, or none could be.".to_owned());
     }
     let processes = processes(rules, profile, &sums);
-    let sets = sets_of(rules, evidence);
-    let facts = Facts {
+    let sets = sets_of(rules, input);
+    let facts = Measurements {
         rules,
         on_cpu: on_cpu.map(|_| (profile, &sums)),
         switches: switches.as_ref(),
         workers: &workers,
         network: network.as_ref(),
-        event_loop: evidence.event_loop,
+        event_loop: input.event_loop,
         requests,
-        window_ns: evidence.window_ns(),
+        window_ns: input.window_ns(),
     };
-    let asked = Asked {
+    let asked = FindingContext {
         facts: &facts,
         sets: &sets,
         configuration: configuration.as_ref(),
@@ -159,7 +157,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
     let findings = asked.findings();
     let good = asked.good(&findings);
     let matrix = sums.matrix(&|id| rules.has_setting(id));
-    let not_measured = not_measured(evidence, &totals, configuration.as_ref());
+    let not_measured = not_measured(input, &totals, configuration.as_ref());
     verdict::limits(&coverage, sets.contains("envoy"), &mut limits);
     let verdict = verdict::verdict(&verdict::Summary {
         processes: &processes,
@@ -180,12 +178,12 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
                 .map(|path| path.display().to_string()),
         },
         processes,
-        window: window(evidence),
+        window: window(input),
         coverage,
         totals,
         matrix,
         workers,
-        event_loop: evidence.event_loop.cloned(),
+        event_loop: input.event_loop.cloned(),
         network: network.map(|network| network.report),
         findings,
         good,
@@ -196,15 +194,15 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
 }
 
 fn not_measured(
-    evidence: &Evidence<'_>,
+    input: &DiagnosisInput<'_>,
     totals: &Totals,
     configuration: Option<&Configuration>,
 ) -> Vec<Measurement> {
     let is_missing = |part: &Measurement| match part {
         Measurement::Latency => true,
-        Measurement::Waits => evidence.off_cpu.is_none(),
-        Measurement::Connections => evidence.edges.is_none(),
-        Measurement::EventLoops => evidence.event_loop.is_none(),
+        Measurement::Waits => input.off_cpu.is_none(),
+        Measurement::Connections => input.edges.is_none(),
+        Measurement::EventLoops => input.event_loop.is_none(),
         Measurement::CpuTime => totals.cpu_ns.is_none(),
         Measurement::Requests => totals.requests.is_none(),
         Measurement::Configuration => configuration.is_none(),
@@ -259,8 +257,8 @@ fn processes(
 }
 
 /// Ids of the sets that processes with samples or waits belong to.
-fn sets_of<'a>(rules: &'a DiagnosisRules, evidence: &Evidence<'_>) -> BTreeSet<&'a str> {
-    let profiles = [evidence.on_cpu, evidence.off_cpu].into_iter().flatten();
+fn sets_of<'a>(rules: &'a DiagnosisRules, input: &DiagnosisInput<'_>) -> BTreeSet<&'a str> {
+    let profiles = [input.on_cpu, input.off_cpu].into_iter().flatten();
     let mut sets = BTreeSet::new();
     for profile in profiles {
         let rows = profile.samples.iter();
@@ -276,8 +274,8 @@ fn sets_of<'a>(rules: &'a DiagnosisRules, evidence: &Evidence<'_>) -> BTreeSet<&
     sets
 }
 
-fn window(evidence: &Evidence<'_>) -> DiagnosedWindow {
-    let Some(profile) = evidence.on_cpu.or(evidence.off_cpu) else {
+fn window(input: &DiagnosisInput<'_>) -> DiagnosedWindow {
+    let Some(profile) = input.on_cpu.or(input.off_cpu) else {
         return DiagnosedWindow {
             from_ns: 0,
             to_ns: 0,

@@ -5,7 +5,7 @@ use profiler_model::{
     diagnosis::{NetworkReport, WaitLengths},
 };
 
-use super::{coverage::percent, evidence::Evidence, interval::float};
+use super::{coverage::percent, input::DiagnosisInput, interval::float};
 
 /// The report, and how much was sent, in calls.
 #[derive(Clone, Debug)]
@@ -17,12 +17,12 @@ pub(super) struct Network {
 
 /// Adds up the ends of connections that the processes have. `requests` of them are known in the window.
 pub(super) fn network(
-    evidence: &Evidence<'_>,
+    input: &DiagnosisInput<'_>,
     requests: Option<u64>,
     limits: &mut Vec<String>,
 ) -> Option<Network> {
-    let table = evidence.edges?;
-    let pids = evidence.pids();
+    let table = input.edges?;
+    let pids = input.pids();
     let is_ours = |pid: Option<u32>| pid.is_some_and(|pid| pids.contains(&pid));
     let mut opened = 0u64;
     let mut all = SideMetrics::default();

@@ -5,7 +5,7 @@ use profiler_model::{
     diagnosis::{Configuration, Configured, Estimate, Requests, Throttled, Totals},
 };
 
-use super::{coverage::percent, evidence::Evidence, interval::float, matrix::CellSums};
+use super::{coverage::percent, input::DiagnosisInput, interval::float, matrix::CellSums};
 
 /// The kernel accounts time to a process in steps of this, at each of two readings.
 const TICK_NS: u64 = 10_000_000;
@@ -14,11 +14,11 @@ const MISSING_PERCENT: f64 = 90.0;
 
 /// The totals; what is missing is added to `limits`.
 pub(super) fn totals(
-    evidence: &Evidence<'_>,
+    input: &DiagnosisInput<'_>,
     sums: &CellSums<'_>,
     limits: &mut Vec<String>,
 ) -> Totals {
-    let observed = evidence.observed();
+    let observed = input.observed();
     let mut totals = Totals {
         cpu_cores: None,
         cpu_ns: None,
@@ -46,7 +46,7 @@ pub(super) fn totals(
     totals.cpu_ns = Some(cpu_ns);
     totals.cpu_cores = Some(float(cpu_ns) / float(length_ns));
     // Both are rates over their own windows, which are not quite the same.
-    let sampled = float(sums.ns) / float(evidence.window_ns());
+    let sampled = float(sums.ns) / float(input.window_ns());
     let accounted = float(cpu_ns) / float(length_ns);
     let seen = sampled / accounted.max(f64::MIN_POSITIVE) * 100.0;
     if cpu_ns > 10 * TICK_NS && seen < MISSING_PERCENT {
@@ -111,8 +111,8 @@ fn length(process: &ObservedProcess) -> u64 {
 }
 
 /// What CPU quotas did to the processes; `None` when no process has one that could be read.
-pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Throttled> {
-    let of_process = evidence
+pub(super) fn throttled(input: &DiagnosisInput<'_>) -> Option<Throttled> {
+    let of_process = input
         .observed()
         .into_iter()
         .filter_map(|process| process.throttled);
@@ -127,8 +127,8 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Throttled> {
 
 /// What the processes say about their configuration; of several the first that says something, with
 /// the items of all.
-pub(super) fn configuration(evidence: &Evidence<'_>) -> Option<Configuration> {
-    let all: Vec<_> = evidence
+pub(super) fn configuration(input: &DiagnosisInput<'_>) -> Option<Configuration> {
+    let all: Vec<_> = input
         .observed()
         .into_iter()
         .filter_map(|process| process.configuration.as_ref())
@@ -154,8 +154,12 @@ pub(super) fn configuration(evidence: &Evidence<'_>) -> Option<Configuration> {
 
 /// CPU time of a thread by the kernel's accounting, and the time ready to run without a CPU, in
 /// percent of the window between the readings.
-pub(super) fn of_thread(evidence: &Evidence<'_>, pid: u32, tid: u32) -> Option<(f64, Option<f64>)> {
-    let process = evidence
+pub(super) fn of_thread(
+    input: &DiagnosisInput<'_>,
+    pid: u32,
+    tid: u32,
+) -> Option<(f64, Option<f64>)> {
+    let process = input
         .observed()
         .into_iter()
         .find(|process| process.key.pid == pid)?;

@@ -12,7 +12,7 @@ use profiler_model::{
 use super::{
     DiagnosisRules,
     coverage::percent,
-    evidence::Evidence,
+    input::DiagnosisInput,
     interval::{ALPHA, float, share_at},
     matrix::CellSums,
     totals,
@@ -46,18 +46,18 @@ struct Sum {
 /// Sums by thread. `waits` has no idle waits.
 pub(super) fn workers(
     rules: &DiagnosisRules,
-    evidence: &Evidence<'_>,
+    input: &DiagnosisInput<'_>,
     sums: Option<&CellSums<'_>>,
     waits: Option<&Profile>,
 ) -> Workers {
     let mut threads: BTreeMap<Key, Sum> = BTreeMap::new();
-    if let (Some(profile), Some(sums)) = (evidence.on_cpu, sums) {
+    if let (Some(profile), Some(sums)) = (input.on_cpu, sums) {
         add_samples(rules, profile, sums, &mut threads);
     }
     if let Some(profile) = waits {
         add_waits(rules, profile, &mut threads);
     }
-    let window_ns = evidence.window_ns();
+    let window_ns = input.window_ns();
     let all_ns = threads
         .values()
         .map(|sum| sum.on_cpu_ns)
@@ -66,7 +66,7 @@ pub(super) fn workers(
     let mut list: Vec<WorkerThread> = threads
         .iter()
         .map(|(key, sum)| {
-            let observed = totals::of_thread(evidence, key.pid, key.tid);
+            let observed = totals::of_thread(input, key.pid, key.tid);
             let queued = observed.and_then(|(_, queued)| queued);
             let by_waits = || waits.map(|_| percent(sum.runnable_ns, window_ns));
             let mut waits: Vec<WorkerWait> = sum
@@ -110,7 +110,7 @@ pub(super) fn workers(
     Workers {
         threads: list,
         imbalance,
-        throttled: totals::throttled(evidence),
+        throttled: totals::throttled(input),
     }
 }
 

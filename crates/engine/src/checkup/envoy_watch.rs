@@ -12,7 +12,7 @@ use profiler_host::{
     process::accounting::ProcessAccount,
 };
 use profiler_model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries};
-use profiler_sandbox::{confine::Reach, opener};
+use profiler_sandbox::{broker, confine::Reach};
 
 /// Time between two readings, at least.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -58,10 +58,10 @@ impl EnvoyWatch {
         // Whoever runs the process chooses the answers.
         let give_up = move || {
             let addresses = envoy_admin::enter(key).and_then(|()| envoy_admin::candidates(key.pid));
-            opener::keep_none()?;
+            broker::keep_none()?;
             Ok(addresses)
         };
-        opener::start_after("envoy-admin", Reach::Network, give_up, move |addresses| {
+        broker::start_after("envoy-admin", Reach::Network, give_up, move |addresses| {
             // Fails only when nobody waits for it.
             let _unheard = tell.send(watch(key, addresses, &stopped));
         })?;

@@ -18,12 +18,12 @@ mod conduct;
 mod observer;
 mod targets;
 mod envoy_watch;
-mod evidences;
+mod inputs;
 mod ended;
 
 pub use conduct::{CheckupError, Checkups};
 pub use ended::check_ended;
-pub use evidences::Evidences;
+pub use inputs::CheckupInputs;
 pub use observer::Observer;
 pub use plan::{CheckupRequest, KINDS, specs};
 pub use status::{Checkup, CheckupState, CheckupTask, checkups, find};

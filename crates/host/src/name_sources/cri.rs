@@ -42,9 +42,9 @@ const OWN: &str = "io.kubernetes.";
 /// Pods and containers, also those that have ended and not been removed.
 pub(super) async fn list(
     path: &Path,
-    opener: &Handle,
+    broker: &Handle,
 ) -> Result<(Vec<PodNames>, Vec<Named>), String> {
-    let channel = channel(path.to_owned(), opener.clone()).await?;
+    let channel = channel(path.to_owned(), broker.clone()).await?;
     let pods: ListPodSandboxResponse =
         ask(channel.clone(), LIST_PODS, ListPodSandboxRequest {}).await?;
     let containers: ListContainersResponse =
@@ -52,10 +52,10 @@ pub(super) async fn list(
     Ok(names(pods.items, containers.containers))
 }
 
-async fn channel(path: PathBuf, opener: Handle) -> Result<Channel, String> {
+async fn channel(path: PathBuf, broker: Handle) -> Result<Channel, String> {
     let connector = tower::service_fn(move |_uri: http::Uri| {
-        let (path, opener) = (path.clone(), opener.clone());
-        async move { connect(&path, &opener).await.map(TokioIo::new) }
+        let (path, broker) = (path.clone(), broker.clone());
+        async move { connect(&path, &broker).await.map(TokioIo::new) }
     });
     // The address only fills the :authority of requests.
     Endpoint::from_static("http://localhost")

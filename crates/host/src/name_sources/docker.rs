@@ -34,10 +34,10 @@ struct Listed {
 }
 
 /// Names of all running containers.
-pub(super) async fn list(path: &Path, opener: &Handle) -> Result<Vec<Named>, String> {
+pub(super) async fn list(path: &Path, broker: &Handle) -> Result<Vec<Named>, String> {
     let mut refused = String::new();
     for version in VERSIONS {
-        match ask(path, opener, version).await {
+        match ask(path, broker, version).await {
             Ok(Ok(listed)) => return Ok(listed.into_iter().map(named).collect()),
             Ok(Err(status)) => refused = format!("it answers {status}"),
             Err(error) => return Err(error),
@@ -49,10 +49,10 @@ pub(super) async fn list(path: &Path, opener: &Handle) -> Result<Vec<Named>, Str
 /// An answer that is none, because the engine does not speak this version, is tried with another one.
 async fn ask(
     path: &Path,
-    opener: &Handle,
+    broker: &Handle,
     version: &str,
 ) -> Result<Result<Vec<Listed>, StatusCode>, String> {
-    let stream = connect(path, opener)
+    let stream = connect(path, broker)
         .await
         .map_err(|error| error.to_string())?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))

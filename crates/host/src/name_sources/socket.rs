@@ -149,25 +149,25 @@ fn is_socket(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
-/// Runs blocking work with the rights of the threads of `opener`. A runtime starts the thread for such work from
+/// Runs blocking work with the rights of the threads of `broker`. A runtime starts the thread for such work from
 /// the thread that asks for it, and the new one has the capabilities of that: so one of its own has to ask.
 pub(super) async fn elsewhere<T: Send + 'static>(
-    opener: &Handle,
+    broker: &Handle,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let asked = opener.spawn(async { tokio::task::spawn_blocking(work).await });
+    let asked = broker.spawn(async { tokio::task::spawn_blocking(work).await });
     asked
         .await
         .map_err(io::Error::other)?
         .map_err(io::Error::other)
 }
 
-/// Connects to a socket that this thread alone might not reach: it is looked up by a thread of `opener`, and
+/// Connects to a socket that this thread alone might not reach: it is looked up by a thread of `broker`, and
 /// connected to by its descriptor (Linux follows `/proc/self/fd` also for `O_PATH`).
-pub(super) async fn connect(path: &Path, opener: &Handle) -> io::Result<UnixStream> {
+pub(super) async fn connect(path: &Path, broker: &Handle) -> io::Result<UnixStream> {
     let path = path.to_owned();
     let open = move || rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let found: OwnedFd = elsewhere(opener, open).await??;
+    let found: OwnedFd = elsewhere(broker, open).await??;
     UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 

@@ -10,8 +10,8 @@ use std::{
 
 use profiler_model::NamedBy;
 use profiler_sandbox::{
+    broker::keep_none,
     confine::{Reach, confine_reader},
-    opener::keep_none,
 };
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ pub struct NameSources {
 impl NameSources {
     /// Starts them. Needs a tokio runtime, whose threads open what this one may not.
     pub fn start(config: SourceConfig, table: ProcessTable) -> io::Result<Self> {
-        let opener = Handle::current();
+        let broker = Handle::current();
         let stop = CancellationToken::new();
         let ended = stop.clone();
         let thread = thread::Builder::new()
@@ -86,7 +86,7 @@ impl NameSources {
                 runtime.block_on(async {
                     tokio::select! {
                         () = ended.cancelled() => {}
-                        () = run(&config, &table, &opener) => {}
+                        () = run(&config, &table, &broker) => {}
                     }
                 });
                 runtime.shutdown_background();
@@ -109,12 +109,12 @@ impl Drop for NameSources {
     }
 }
 
-async fn run(config: &SourceConfig, table: &ProcessTable, opener: &Handle) {
+async fn run(config: &SourceConfig, table: &ProcessTable, broker: &Handle) {
     let directory = table.names();
     tokio::join!(
         watch_pods(config, directory),
-        follow(config, Speaks::Cri, table, opener),
-        follow(config, Speaks::Docker, table, opener),
+        follow(config, Speaks::Cri, table, broker),
+        follow(config, Speaks::Docker, table, broker),
     );
 }
 
@@ -128,14 +128,14 @@ async fn watch_pods(config: &SourceConfig, directory: &ContainerDirectory) {
 }
 
 /// Asks runtimes whenever there is a container that nobody has named, and now and then.
-async fn follow(config: &SourceConfig, speaks: Speaks, table: &ProcessTable, opener: &Handle) {
+async fn follow(config: &SourceConfig, speaks: Speaks, table: &ProcessTable, broker: &Handle) {
     let directory = table.names();
     let by = source(speaks);
     let mut asked: HashMap<String, Instant> = HashMap::new();
     let mut whole: Option<Instant> = None;
     loop {
         let (mode, processes) = (config.runtime.clone(), table.clone());
-        let found = elsewhere(opener, move || mode.sockets(speaks, &processes)).await;
+        let found = elsewhere(broker, move || mode.sockets(speaks, &processes)).await;
         let sockets = match found.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(sockets) => sockets,
             Err(reason) => {
@@ -152,7 +152,7 @@ async fn follow(config: &SourceConfig, speaks: Speaks, table: &ProcessTable, ope
         let is_due = unnamed.iter().any(|id| !asked.contains_key(id))
             || whole.is_none_or(|at| at.elapsed() >= WHOLE);
         if is_due {
-            ask(&sockets, directory, opener, LIMIT).await;
+            ask(&sockets, directory, broker, LIMIT).await;
             let now = Instant::now();
             asked.extend(unnamed.into_iter().map(|id| (id, now)));
             whole = Some(now);
@@ -183,7 +183,7 @@ fn unnamed(table: &ProcessTable, directory: &ContainerDirectory) -> HashSet<Stri
 async fn ask(
     sockets: &[RuntimeSocket],
     directory: &ContainerDirectory,
-    opener: &Handle,
+    broker: &Handle,
     limit: Duration,
 ) {
     let Some(first) = sockets.first() else { return };
@@ -193,8 +193,8 @@ async fn ask(
     for RuntimeSocket { path, speaks } in sockets {
         let asked = async {
             match speaks {
-                Speaks::Cri => cri::list(path, opener).await,
-                Speaks::Docker => docker::list(path, opener)
+                Speaks::Cri => cri::list(path, broker).await,
+                Speaks::Docker => docker::list(path, broker)
                     .await
                     .map(|named| (Vec::new(), named)),
             }
@@ -232,7 +232,7 @@ pub async fn load_once(config: SourceConfig, table: &ProcessTable) {
     // Runtimes are found by their processes, too.
     table.refresh();
     let directory = Arc::new(table.names().clone());
-    let opener = Handle::current();
+    let broker = Handle::current();
     let kubernetes = async {
         let asked = async {
             let cluster = Cluster::find(&config.kubernetes, config.node_name.as_deref())
@@ -253,10 +253,10 @@ pub async fn load_once(config: SourceConfig, table: &ProcessTable) {
         }
     };
     let runtime = |speaks: Speaks| {
-        let (config, directory, opener) = (&config, &directory, &opener);
+        let (config, directory, broker) = (&config, &directory, &broker);
         async move {
             match config.runtime.sockets(speaks, table) {
-                Ok(sockets) => ask(&sockets, directory, opener, COMMAND_LIMIT).await,
+                Ok(sockets) => ask(&sockets, directory, broker, COMMAND_LIMIT).await,
                 Err(reason) => {
                     directory.set_state(source(speaks), SourceState::Off { reason }, None);
                 }

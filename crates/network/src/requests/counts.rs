@@ -7,12 +7,12 @@ use profiler_protocols::Status;
 use super::{
     draws::Draws,
     estimate::{Coverage, PerSpan, times},
+    observed_request::ObservedRequest,
     operations::Counted,
-    seen::Seen,
 };
 use profiler_model::{Outcomes, SeenBy, Tally, Timings};
 
-/// Different statuses of one operation that are told apart.
+/// Distinct statuses of one operation that are counted.
 pub(super) const MAX_STATUSES: usize = 24;
 pub(super) const OTHER: &str = "other";
 
@@ -47,14 +47,14 @@ impl Sampled {
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, seen: &Seen, counted: Counted, span: usize) {
+    pub(super) fn add(&mut self, seen: &ObservedRequest, counted: Counted, span: usize) {
         let timings = match seen.seen_by {
             SeenBy::Client => &mut self.client,
             SeenBy::Server => &mut self.server,
         };
         let exchange = &seen.exchange;
         timings.count += 1;
-        // What nobody answers, as Kafka's records without acknowledgements, takes no time that could be told.
+        // A request without an answer, as Kafka's records without acknowledgements, takes no time that could be told.
         if let Some(first) = exchange.first_byte_ns.filter(|_| seen.is_whole()) {
             timings.latency_ns.add(exchange.duration_ns());
             let until = first.saturating_sub(exchange.begin_ns);
@@ -170,7 +170,7 @@ impl Counts {
 }
 
 /// A request that stands for so many.
-fn add_to_tally(tally: &mut Tally, seen: &Seen, of: u64) {
+fn add_to_tally(tally: &mut Tally, seen: &ObservedRequest, of: u64) {
     let exchange = &seen.exchange;
     tally.count += of;
     tally.seen += 1;

@@ -5,7 +5,7 @@
 //! random, and the variance is that between the groups (Wolter 2007, Introduction to Variance Estimation, 2.4), so that
 //! no draw has to be remembered. Where one draw has requests at several n, the variance comes out too high, never too low.
 
-use super::seen::Seen;
+use super::observed_request::ObservedRequest;
 
 const GROUPS: usize = 64;
 /// With fewer groups that have a draw the interval would promise too much.
@@ -45,7 +45,7 @@ impl Default for Draws {
 
 impl Draws {
     /// A request that was seen while not all connections were captured.
-    pub(super) fn add(&mut self, seen: &Seen) {
+    pub(super) fn add(&mut self, seen: &ObservedRequest) {
         let group = group(seen);
         let one_of = seen.drawn.one_of();
         if let Some(sum) = self.groups.get_mut(group) {
@@ -148,7 +148,7 @@ fn number(number: u64) -> f64 {
 /// The group of what decided that a request was captured: the client's port, as all connections with the same one are captured
 /// or none is, however often it is used again; the cookie of Unix sockets, which have no ports; and the round, where
 /// connections take turns.
-fn group(seen: &Seen) -> usize {
+fn group(seen: &ObservedRequest) -> usize {
     let key = match seen.client.port() {
         0 => seen.cookie,
         port => u64::from(port),

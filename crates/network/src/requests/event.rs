@@ -67,7 +67,7 @@ pub struct PayloadPiece {
 
 /// What is known at the end of a connection of whether all of it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct ByteTotals {
     /// Bytes that went over the socket; `None`: not counted.
     pub sent: Option<u64>,
     pub received: Option<u64>,
@@ -75,7 +75,7 @@ pub struct Whole {
     pub tls: bool,
 }
 
-impl Whole {
+impl ByteTotals {
     /// Nothing says that anything is missing.
     pub const UNCOUNTED: Self = Self {
         sent: None,
@@ -91,7 +91,7 @@ pub enum PayloadEvent {
     Closed {
         cookie: u64,
         at_ns: u64,
-        whole: Whole,
+        totals: ByteTotals,
     },
     /// Pieces of this connection did not fit the ring buffer.
     Lost {

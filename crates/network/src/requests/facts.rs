@@ -1,4 +1,4 @@
-//! What the kernel side tells of a connection, and what it is told in return.
+//! What the kernel side reports of a connection, and what it is asked to capture.
 
 use core::net::{Ipv6Addr, SocketAddr};
 
@@ -34,10 +34,10 @@ fn unix_cookie(end: SocketAddr) -> Option<u64> {
 
 /// A connection, known by its socket's cookie. Ends of Unix sockets are [`unix_end`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct SocketFacts {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Whether this end asked for the connection; `None`: it was there before, and nobody listens on
+    /// Whether this end asked for the connection; `None`: it was there before, and no socket listens on
     /// either port.
     pub is_client: Option<bool>,
     /// The connection was there before payload was looked at.

@@ -6,9 +6,9 @@
 mod event;
 mod facts;
 mod stamps;
-mod talk;
-mod line;
-mod seen;
+mod decoded_stream;
+mod socket_requests;
+mod observed_request;
 mod tracker;
 mod rules;
 mod estimate;
@@ -19,9 +19,9 @@ mod samples;
 mod sidecar;
 
 pub use counts::status_name;
-pub use event::{Drawn, PayloadEvent, PayloadPiece, Plaintext, Whole};
+pub use event::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext};
 pub use facts::{
-    CaptureBytes, CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end,
+    CaptureBytes, CaptureOrder, SocketFacts, SourceCounts, is_unix_end, shown_end, unix_end,
 };
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;

@@ -8,17 +8,17 @@ use profiler_protocols::Protocol;
 use super::{
     counts::Counts,
     estimate::{Coverage, Spans},
-    seen::Seen,
+    observed_request::ObservedRequest,
 };
 use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
 
-/// Operations of one edge that are told apart, `other` not among them.
+/// Distinct operations of one edge, `other` not among them.
 pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
-/// Operations that are told apart, of all edges.
+/// Distinct operations of all edges.
 const MAX_OPERATIONS: usize = 16_384;
-/// Edges that are told apart.
+/// Distinct edges.
 const MAX_EDGES: usize = 4096;
-/// Different greetings of one edge that are told apart.
+/// Distinct greetings of one edge.
 const MAX_GREETINGS: usize = 16;
 
 /// What makes requests one operation.
@@ -84,8 +84,8 @@ pub(super) struct Operations {
     spans: Spans,
     /// Of edges for which there was no room.
     rest: EdgeCounts,
-    /// Operations that are told apart.
-    told_apart: usize,
+    /// Distinct operations.
+    distinct: usize,
     /// Requests that went into `other` operations.
     pub(super) folded: u64,
     /// Requests of edges for which there was no room.
@@ -93,7 +93,7 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen, counted: Counted) {
+    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &ObservedRequest, counted: Counted) {
         if counted == Counted::AtOtherEnd && seen.exchange.method.is_none() {
             // Which operation it took the time of is known only there.
             return;
@@ -114,7 +114,7 @@ impl Operations {
         };
         if !counts.operations.contains_key(&name) {
             let is_full = counts.operations.len() >= MAX_OPERATIONS_OF_EDGE
-                || self.told_apart >= MAX_OPERATIONS;
+                || self.distinct >= MAX_OPERATIONS;
             if is_full || !has_room {
                 name = Name {
                     is_other: true,
@@ -124,7 +124,7 @@ impl Operations {
                 };
                 self.folded += u64::from(has_room);
             } else {
-                self.told_apart += 1;
+                self.distinct += 1;
             }
         }
         let span = self.spans.of(exchange.end_ns);
@@ -132,7 +132,7 @@ impl Operations {
         counts.add(seen, counted, span);
     }
 
-    /// Whether the edge is told apart, now if not before.
+    /// Whether the edge has an entry; one is made while there is room.
     fn make_room(&mut self, edge: &EdgeKey) -> bool {
         if self.edges.contains_key(edge) {
             return true;
@@ -189,7 +189,7 @@ impl Operations {
         self.traffic.get_mut(edge)
     }
 
-    /// A connection of the edge told something before encryption began.
+    /// A connection of the edge said something before encryption began.
     pub(super) fn greeted(&mut self, edge: &EdgeKey, greeting: TlsSeen) {
         if self.make_room(edge)
             && let Some(counts) = self.edges.get_mut(edge)
@@ -210,7 +210,7 @@ impl Operations {
         for (name, counts) in moved.operations {
             if let Some(there) = place.operations.get_mut(&name) {
                 there.merge(&counts);
-                self.told_apart = self.told_apart.saturating_sub(1);
+                self.distinct = self.distinct.saturating_sub(1);
             } else {
                 place.operations.insert(name, counts);
             }

@@ -8,7 +8,7 @@ use crate::{
     requests::{
         counts::{MAX_STATUSES, OTHER},
         event::Drawn,
-        seen::Moved,
+        observed_request::Moved,
     },
 };
 use profiler_model::{Address, Endpoint, SeenBy, Tally};
@@ -29,8 +29,8 @@ fn edge(server: u8) -> EdgeKey {
     }
 }
 
-fn seen(seen_by: SeenBy, exchange: Exchange) -> Seen {
-    Seen {
+fn seen(seen_by: SeenBy, exchange: Exchange) -> ObservedRequest {
+    ObservedRequest {
         drawn: Drawn::ALL,
         cookie: 1,
         seen_by,
@@ -76,7 +76,7 @@ fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
 }
 
 #[test]
-fn what_nobody_answers_is_counted_and_has_no_latency() {
+fn requests_without_an_answer_are_counted_and_have_no_latency() {
     let mut operations = Operations::default();
     let unanswered = Exchange {
         first_byte_ns: None,
@@ -209,7 +209,7 @@ fn messages_of_streams_add_up() {
 }
 
 #[test]
-fn statuses_are_told_apart_up_to_a_bound() {
+fn statuses_are_distinct_up_to_a_bound() {
     let mut operations = Operations::default();
     for number in 0..30_u32 {
         let exchange = Exchange {
@@ -286,7 +286,7 @@ fn tally_of(connections: &[Vec<(Drawn, u64)>]) -> Tally {
     let mut operations = Operations::default();
     for (cookie, parts) in (1..).zip(connections) {
         for (drawn, requests) in parts {
-            let one = Seen {
+            let one = ObservedRequest {
                 cookie,
                 client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
                 drawn: *drawn,
@@ -335,7 +335,7 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
     let tally_of = |homes: &[Home]| {
         let mut operations = Operations::default();
         for (one_of, exchange) in [(1, get("/")), (1, get("/")), (4, get("/"))] {
-            let one = Seen {
+            let one = ObservedRequest {
                 drawn: Drawn::new(u32::trailing_zeros(one_of), 0),
                 ..seen(SeenBy::Server, exchange)
             };
@@ -366,7 +366,7 @@ fn enough_connections_tell_more_than_bytes() {
     let mut operations = Operations::default();
     let mut take = |first: u64, connections: u64, one_of| {
         for cookie in first..first + connections {
-            let one = Seen {
+            let one = ObservedRequest {
                 cookie,
                 client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
                 drawn: Drawn::new(u32::trailing_zeros(one_of), 0),
@@ -464,7 +464,7 @@ fn a_port_that_is_used_again_is_one_draw() {
         let mut operations = Operations::default();
         for round in 0..5 {
             for port in 1..=ports {
-                let one = Seen {
+                let one = ObservedRequest {
                     cookie: round * 100_000 + u64::from(port),
                     client: ([10, 0, 0, 1], port).into(),
                     drawn: Drawn::new(2, 0),
@@ -530,7 +530,7 @@ fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
     let interval_of = |moved| {
         let mut operations = Operations::default();
         for round in 0..40 {
-            let one = Seen {
+            let one = ObservedRequest {
                 drawn: Drawn::new(4, 1000 + round),
                 ..seen(SeenBy::Server, get("/"))
             };

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use profiler_model::{Address, EdgeKey, Endpoint, RequestTable};
 
-use super::{Drawn, Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
+use super::{
+    ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext, SocketFacts, Tracker, TrackerOptions,
+};
 use crate::edges::Home;
 
 pub const CLIENT_PID: u32 = 100;
@@ -25,13 +27,13 @@ pub fn client(number: u64) -> SocketAddr {
 }
 
 /// One end of a connection that is seen from its beginning.
-pub fn facts(number: u64, is_client: bool) -> Facts {
+pub fn facts(number: u64, is_client: bool) -> SocketFacts {
     let (local, remote) = if is_client {
         (client(number), server())
     } else {
         (server(), client(number))
     };
-    Facts {
+    SocketFacts {
         local,
         remote,
         is_client: Some(is_client),
@@ -120,7 +122,7 @@ impl Play {
         self.tracker.take(PayloadEvent::Piece(piece));
     }
 
-    /// Bytes go over a socket that nobody sees.
+    /// Bytes go over a socket unseen.
     pub fn miss(&mut self, cookie: u64, is_send: bool, bytes: u64) {
         *self.offsets.entry((cookie, is_send)).or_default() += bytes;
     }
@@ -149,7 +151,7 @@ impl Play {
     pub fn close(&mut self, cookie: u64) {
         let at_ns = self.now_ns;
         let went = |is_send| self.offsets.get(&(cookie, is_send)).copied().or(Some(0));
-        let whole = Whole {
+        let totals = ByteTotals {
             sent: went(true),
             received: went(false),
             tls: self.drawn == Drawn::ALL,
@@ -157,7 +159,7 @@ impl Play {
         self.tracker.take(PayloadEvent::Closed {
             cookie,
             at_ns,
-            whole,
+            totals,
         });
     }
 

@@ -137,7 +137,7 @@ fn rules_that_cannot_be_used_say_why() {
 }
 
 #[test]
-fn the_first_rule_that_holds_is_told() {
+fn the_first_rule_that_holds_is_reported() {
     let named = |text: &str| SampleRule {
         operation: Some(text.to_owned()),
         ..rule()

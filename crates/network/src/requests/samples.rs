@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use profiler_model::{EdgeKey, RequestSample, SampleReason};
 use profiler_protocols::{Exchange, Outcome};
 
-use super::{rules::Rules, seen::Seen};
+use super::{observed_request::ObservedRequest, rules::Rules};
 
 /// Within how much time requests compete for being the slowest.
 const WINDOW_NS: u64 = 10_000_000_000;
@@ -45,15 +45,15 @@ struct Window {
     /// Windows since the clock's beginning.
     number: u64,
     /// The fastest of them first.
-    slow: Vec<Seen>,
-    failing: Vec<Seen>,
+    slow: Vec<ObservedRequest>,
+    failing: Vec<ObservedRequest>,
 }
 
 #[derive(Debug)]
 struct Kept {
     edge: EdgeKey,
     reason: SampleReason,
-    seen: Seen,
+    seen: ObservedRequest,
 }
 
 impl Samples {
@@ -69,7 +69,7 @@ impl Samples {
     }
 
     /// Takes a request that is counted where it was seen.
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: Seen) {
+    pub(super) fn add(&mut self, edge: &EdgeKey, seen: ObservedRequest) {
         if self.keep == Keep::All {
             return self.keep(edge, SampleReason::All, seen);
         }
@@ -93,7 +93,7 @@ impl Samples {
         }
     }
 
-    fn keep(&mut self, edge: &EdgeKey, reason: SampleReason, seen: Seen) {
+    fn keep(&mut self, edge: &EdgeKey, reason: SampleReason, seen: ObservedRequest) {
         let bytes = bytes_of(&seen.exchange);
         match self.keep {
             // From the beginning on without a hole, as long as there is room.
@@ -146,7 +146,7 @@ impl Samples {
         places: &HashMap<&EdgeKey, u32>,
         epoch_ns: u64,
     ) -> Vec<RequestSample> {
-        let row = |edge: &EdgeKey, reason, seen: &Seen| RequestSample {
+        let row = |edge: &EdgeKey, reason, seen: &ObservedRequest| RequestSample {
             edge: places.get(edge).copied(),
             tls: seen.tls,
             seen_by: seen.seen_by,
@@ -170,7 +170,7 @@ impl Samples {
 }
 
 impl Window {
-    fn put(&mut self, seen: Seen) {
+    fn put(&mut self, seen: ObservedRequest) {
         let failed = match seen.exchange.outcome {
             Outcome::ClientError | Outcome::ServerError | Outcome::Broken => true,
             Outcome::Ok => false,
@@ -194,13 +194,13 @@ impl Window {
         }
     }
 
-    fn seen(&self) -> impl Iterator<Item = (SampleReason, &Seen)> {
+    fn seen(&self) -> impl Iterator<Item = (SampleReason, &ObservedRequest)> {
         let slow = self.slow.iter().map(|seen| (SampleReason::Slow, seen));
         let failing = self.failing.iter().map(|seen| (SampleReason::Failed, seen));
         slow.chain(failing)
     }
 
-    fn into_seen(self) -> impl Iterator<Item = (SampleReason, Seen)> {
+    fn into_seen(self) -> impl Iterator<Item = (SampleReason, ObservedRequest)> {
         let slow = self.slow.into_iter().map(|seen| (SampleReason::Slow, seen));
         let failing = self
             .failing

@@ -4,7 +4,7 @@ use profiler_model::{Address, Endpoint, SampleRule, SeenBy};
 use profiler_protocols::{Protocol, Status};
 
 use super::*;
-use crate::requests::{Drawn, seen::Moved};
+use crate::requests::{Drawn, observed_request::Moved};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -25,8 +25,8 @@ fn edge() -> EdgeKey {
 }
 
 /// One that began at the time and took so long.
-fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> Seen {
-    Seen {
+fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> ObservedRequest {
+    ObservedRequest {
         drawn: Drawn::ALL,
         cookie: 1,
         seen_by: SeenBy::Client,

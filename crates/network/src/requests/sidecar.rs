@@ -4,7 +4,7 @@
 //! A request in contains the one that goes out for it: that begins later and ends earlier. What ties them
 //! is an id that both carry, or that they are alike on one thread and nothing else fits. The order in
 //! which a thread reads and writes is no evidence (it is right for 37 % of requests with 64 connections,
-//! measured): it only decides between pairs that fit equally well, and these are told apart.
+//! measured): it only decides between pairs that fit equally well, and these are kept apart.
 
 mod half;
 mod pairing;
@@ -17,7 +17,7 @@ use profiler_model::{
     Address, EdgeKey, Endpoint, MatchClass, Matched, SeenBy, Sidecar, SidecarTimes, UpstreamHeader,
 };
 
-use super::{samples::Keep, seen::Seen};
+use super::{observed_request::ObservedRequest, samples::Keep};
 
 /// Processes that are followed.
 const MAX_PROCESSES: usize = 1024;
@@ -70,7 +70,7 @@ impl Sidecars {
     }
 
     /// Takes a request that one end has seen; both ends of a connection are seen by different processes.
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen) {
+    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &ObservedRequest) {
         if !seen.is_whole() {
             return;
         }

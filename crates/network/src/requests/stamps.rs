@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{event::PayloadPiece, seen::Moved};
+use super::{event::PayloadPiece, observed_request::Moved};
 
 /// Pieces of one connection that are remembered: those between the begin and the end of a request
 /// beside others on its connection.

@@ -15,14 +15,14 @@ use crate::edges::Home;
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{
-    event::{Drawn, PayloadEvent, PayloadPiece, Plaintext, Whole},
-    facts::{CaptureOrder, Facts, SourceCounts},
-    line::{Line, Rest},
+    event::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext},
+    facts::{CaptureOrder, SocketFacts, SourceCounts},
+    observed_request::ObservedRequest,
     operations::Operations,
     rules::{RuleError, Rules},
     samples::{Keep, Samples},
-    seen::Seen,
     sidecar::Sidecars,
+    socket_requests::{Rest, SocketRequests},
 };
 use profiler_model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
 
@@ -37,7 +37,7 @@ const MAX_ENDED: usize = 32_768;
 const FORGOTTEN_AT_ONCE: usize = MAX_ENDED / 8;
 /// Requests that wait for their edge.
 const MAX_WAITING: usize = 32_768;
-/// Reports after which a request is counted without the edge that others would tell.
+/// Reports after which a request is counted without an edge from the table of connections.
 const PATIENCE: u64 = 4;
 /// Whether requests may still wait for their edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub struct Tracker {
     privacy: Privacy,
     epoch_ns: u64,
     begin_ns: u64,
-    lines: HashMap<u64, Line>,
+    sockets: HashMap<u64, SocketRequests>,
     /// Which end sockets are that were there before and have moved nothing yet: `true` for clients.
     directions: HashMap<u64, bool>,
     /// Those of them that have ended, the oldest first.
@@ -97,7 +97,7 @@ pub struct Tracker {
     /// Sockets at both ends of connections, by the client's address.
     ends: HashMap<SocketAddr, Vec<u64>>,
     /// Requests that are over and wait for their edge, with the report before which they came.
-    waiting: VecDeque<(u64, Seen)>,
+    waiting: VecDeque<(u64, ObservedRequest)>,
     operations: Operations,
     samples: Samples,
     sidecars: Sidecars,
@@ -123,7 +123,7 @@ impl Tracker {
             privacy,
             epoch_ns,
             begin_ns,
-            lines: HashMap::new(),
+            sockets: HashMap::new(),
             directions: HashMap::new(),
             gone: VecDeque::new(),
             ends: HashMap::new(),
@@ -141,9 +141,9 @@ impl Tracker {
 
     /// A connection begins, or is found; before its first piece. When it is known, its entry on the kernel side has
     /// made room for others and was made anew.
-    pub fn connection(&mut self, cookie: u64, facts: Facts) {
-        if let Some(line) = self.lines.get_mut(&cookie) {
-            let ordered = line.restart();
+    pub fn connection(&mut self, cookie: u64, facts: SocketFacts) {
+        if let Some(socket) = self.sockets.get_mut(&cookie) {
+            let ordered = socket.restart();
             self.orders.extend(ordered.map(|order| (cookie, order)));
             return;
         }
@@ -152,25 +152,25 @@ impl Tracker {
             self.orders.push((cookie, CaptureOrder::STOP));
             return;
         }
-        let told = self.directions.remove(&cookie);
-        let facts = Facts {
-            is_client: facts.is_client.or(told),
+        let known = self.directions.remove(&cookie);
+        let facts = SocketFacts {
+            is_client: facts.is_client.or(known),
             ..facts
         };
-        self.lines.insert(cookie, Line::new(facts));
+        self.sockets.insert(cookie, SocketRequests::new(facts));
     }
 
     /// Which end sockets are that were there before: `true` for clients. The kernel side may have met them
-    /// before anybody had read who listens.
+    /// before the listening ports were read.
     pub fn directions(&mut self, known: HashMap<u64, bool>) {
         self.directions = known;
         let met: Vec<(u64, bool)> = self
             .directions
-            .extract_if(|cookie, _is_client| self.lines.contains_key(cookie))
+            .extract_if(|cookie, _is_client| self.sockets.contains_key(cookie))
             .collect();
         for (cookie, is_client) in met {
-            self.each_plaintext(cookie, |line, plaintext, out| {
-                line.direct(plaintext, is_client, out);
+            self.each_plaintext(cookie, |socket, plaintext, out| {
+                socket.direct(plaintext, is_client, out);
             });
         }
     }
@@ -181,12 +181,12 @@ impl Tracker {
             PayloadEvent::Closed {
                 cookie,
                 at_ns,
-                whole,
-            } => self.closed(cookie, at_ns, whole),
+                totals,
+            } => self.closed(cookie, at_ns, totals),
             PayloadEvent::Lost { cookie, pieces } => {
                 self.counters.lost_pieces = self.counters.lost_pieces.saturating_add(pieces);
-                if let Some(line) = self.lines.get_mut(&cookie) {
-                    line.lost_pieces = line.lost_pieces.saturating_add(pieces);
+                if let Some(socket) = self.sockets.get_mut(&cookie) {
+                    socket.lost_pieces = socket.lost_pieces.saturating_add(pieces);
                 }
             }
         }
@@ -201,17 +201,17 @@ impl Tracker {
     pub fn edges(&mut self, homes: &HashMap<u64, Home>, now_ns: u64) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
-        for (cookie, line) in &mut self.lines {
-            let told = homes.get(cookie).map(|home| &home.edge);
-            line.is_guess &= told.is_none();
-            let found = told.or(line.edge.as_ref()).cloned();
-            let known = std::mem::replace(&mut line.edge, found.clone());
+        for (cookie, socket) in &mut self.sockets {
+            let confirmed = homes.get(cookie).map(|home| &home.edge);
+            socket.is_guess &= confirmed.is_none();
+            let found = confirmed.or(socket.edge.as_ref()).cloned();
+            let known = std::mem::replace(&mut socket.edge, found.clone());
             if let (Some(known), Some(found)) = (known, found) {
                 successors.entry(known).or_default().insert(found);
             }
         }
         for (old, new) in successors {
-            // Several were one before more was known: nobody can tell what belongs to which.
+            // Several were one before more was known: what belongs to which is not known.
             let only = new.into_iter().collect::<Vec<_>>();
             if let [new] = only.as_slice()
                 && *new != old
@@ -238,7 +238,7 @@ impl Tracker {
         self.rows(now_ns)
     }
 
-    /// Everything, after the last event. Requests that go on are counted and left out: nobody knows how they end.
+    /// Everything, after the last event. Requests that go on are counted and left out: how they end is not known.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.rest(Rest::Ends, now_ns);
         self.reports += 1;
@@ -250,11 +250,14 @@ impl Tracker {
 
     /// Takes what connections that go on have held back.
     fn rest(&mut self, rest: Rest, now_ns: u64) {
-        let open = self.lines.iter().filter(|(_, line)| line.gone.is_none());
+        let open = self
+            .sockets
+            .iter()
+            .filter(|(_, socket)| socket.gone.is_none());
         let cookies: Vec<u64> = open.map(|(cookie, _)| *cookie).collect();
         for cookie in cookies {
-            self.each_plaintext(cookie, |line, plaintext, out| {
-                line.rest(plaintext, rest, now_ns, out);
+            self.each_plaintext(cookie, |socket, plaintext, out| {
+                socket.rest(plaintext, rest, now_ns, out);
             });
         }
     }
@@ -263,12 +266,12 @@ impl Tracker {
     fn each_plaintext(
         &mut self,
         cookie: u64,
-        act: impl Fn(&mut Line, Plaintext, &mut Vec<Exchange>),
+        act: impl Fn(&mut SocketRequests, Plaintext, &mut Vec<Exchange>),
     ) {
         for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-            if let Some(line) = self.lines.get_mut(&cookie) {
-                let was = line.seen_by();
-                act(line, plaintext, &mut self.ended);
+            if let Some(socket) = self.sockets.get_mut(&cookie) {
+                let was = socket.seen_by();
+                act(socket, plaintext, &mut self.ended);
                 self.remember_end(cookie, was);
             }
             self.collect(cookie, plaintext);
@@ -277,7 +280,7 @@ impl Tracker {
 
     /// Remembers a socket by its client, which was known before if `was` says so.
     fn remember_end(&mut self, cookie: u64, was: Option<SeenBy>) {
-        let client = self.lines.get(&cookie).and_then(Line::client);
+        let client = self.sockets.get(&cookie).and_then(SocketRequests::client);
         if was.is_none()
             && let Some(client) = client
         {
@@ -287,48 +290,48 @@ impl Tracker {
 
     fn piece(&mut self, piece: &PayloadPiece) {
         let limits = self.limits();
-        let Some(line) = self.lines.get_mut(&piece.cookie) else {
+        let Some(socket) = self.sockets.get_mut(&piece.cookie) else {
             self.counters.refused_bytes = self.counters.refused_bytes.saturating_add(piece.length);
             return;
         };
-        line.pid = piece.pid;
-        let was = line.seen_by();
-        let is_sampled = [line.drawn, piece.drawn] != [Drawn::ALL; 2];
-        if line.is_new() {
-            line.drawn = piece.drawn;
+        socket.pid = piece.pid;
+        let was = socket.seen_by();
+        let is_sampled = [socket.drawn, piece.drawn] != [Drawn::ALL; 2];
+        if socket.is_new() {
+            socket.drawn = piece.drawn;
         } else if is_sampled && !piece.follows {
-            line.begin_turn(&mut self.ended);
+            socket.begin_turn(&mut self.ended);
         }
-        let is_drawn_anew = line.drawn != piece.drawn;
-        if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
-            talk.take(piece, &mut self.ended);
+        let is_drawn_anew = socket.drawn != piece.drawn;
+        if let Some(stream) = socket.stream_of(piece.plaintext, limits, &self.privacy) {
+            stream.take(piece, &mut self.ended);
         }
-        if let Some(order) = line.order() {
+        if let Some(order) = socket.order() {
             self.orders.push((piece.cookie, order));
         }
         self.remember_end(piece.cookie, was);
         self.collect(piece.cookie, piece.plaintext);
         // What it has ended was begun as those before it.
-        if is_drawn_anew && let Some(line) = self.lines.get_mut(&piece.cookie) {
-            line.drawn = piece.drawn;
+        if is_drawn_anew && let Some(socket) = self.sockets.get_mut(&piece.cookie) {
+            socket.drawn = piece.drawn;
         }
     }
 
-    fn closed(&mut self, cookie: u64, at_ns: u64, whole: Whole) {
-        let Some(line) = self.lines.get_mut(&cookie) else {
+    fn closed(&mut self, cookie: u64, at_ns: u64, totals: ByteTotals) {
+        let Some(socket) = self.sockets.get_mut(&cookie) else {
             return;
         };
-        if line.gone.is_some() {
-            // It is told in two ways.
+        if socket.gone.is_some() {
+            // Two events report it.
             return;
         }
-        line.gone = Some(self.reports);
+        socket.gone = Some(self.reports);
         self.gone.push_back(cookie);
-        self.each_plaintext(cookie, |line, plaintext, out| {
-            line.close(plaintext, whole, at_ns, out);
+        self.each_plaintext(cookie, |socket, plaintext, out| {
+            socket.close(plaintext, totals, at_ns, out);
         });
-        if let Some(line) = self.lines.get_mut(&cookie) {
-            line.shrink();
+        if let Some(socket) = self.sockets.get_mut(&cookie) {
+            socket.shrink();
         }
         if self.gone.len() > MAX_ENDED {
             self.make_room();
@@ -337,7 +340,7 @@ impl Tracker {
 
     /// Connections that have not ended.
     fn open(&self) -> usize {
-        self.lines.len().saturating_sub(self.gone.len())
+        self.sockets.len().saturating_sub(self.gone.len())
     }
 
     /// How much each connection may keep: the more there are, the less.
@@ -360,11 +363,11 @@ impl Tracker {
             return;
         }
         let mut ended = std::mem::take(&mut self.ended);
-        if let Some(line) = self.lines.get_mut(&cookie) {
-            let place = line.place(cookie);
-            if let Some(talk) = line.talk_mut(plaintext) {
+        if let Some(socket) = self.sockets.get_mut(&cookie) {
+            let place = socket.place(cookie);
+            if let Some(stream) = socket.stream_mut(plaintext) {
                 let seen = ended.drain(..);
-                let seen = seen.filter_map(|exchange| talk.seen(place, plaintext, exchange));
+                let seen = seen.filter_map(|exchange| stream.seen(place, plaintext, exchange));
                 self.waiting.extend(seen.map(|seen| (self.reports, seen)));
             }
         }

@@ -3,7 +3,7 @@
 use profiler_common::unwind::frame;
 
 use super::{
-    rows::Rows,
+    assembler::SampleAssembler,
     unwinder::{Purpose, Walked},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    pub(super) fn take(&mut self, walked: Walked, rows: &mut Rows) {
+    pub(super) fn take(&mut self, walked: Walked, rows: &mut SampleAssembler) {
         match walked.purpose {
             Purpose::Repair => rows.stack_seen(walked.hash, walked.addresses),
             Purpose::CompareWhole | Purpose::CompareBeginning => {
@@ -33,7 +33,7 @@ impl Comparison {
     }
 
     /// Compares what there is of both sides.
-    pub(super) fn compare(&mut self, rows: &mut Rows) {
+    pub(super) fn compare(&mut self, rows: &mut SampleAssembler) {
         for walked in std::mem::take(&mut self.waiting) {
             let Some(kernel) = rows.addresses(walked.hash) else {
                 self.waiting.push(walked);

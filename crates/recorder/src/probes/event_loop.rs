@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use profiler_common::event_loop::{LoopThread as Counted, StallRecord};
 use profiler_model::{EventLoopTable, LoopRules, LoopThread, LoopTurn};
 
-use super::{rows::text_of, timeline::Origin};
+use super::{assembler::text_of, timeline::Origin};
 use crate::bpf::{EventLoopLinks, LoadError, LoadedObject};
 
 /// Stalls that are kept, the longest.

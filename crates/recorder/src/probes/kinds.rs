@@ -3,12 +3,12 @@
 use profiler_model::TaskKind;
 use profiler_recording::{CollectError, CollectRequest, Collection, Collector};
 
-use super::{NetworkCollector, OnCpuCollector};
+use super::{NetworkCollector, SampleRecorder};
 
 /// Hands each request to the collector of its kind.
 #[derive(Debug)]
 pub struct KindCollector {
-    pub samples: OnCpuCollector,
+    pub samples: SampleRecorder,
     pub network: NetworkCollector,
 }
 

@@ -30,7 +30,7 @@ use profiler_network::edges::{
     Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of,
 };
 use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
-use profiler_sandbox::opener::Helper;
+use profiler_sandbox::broker::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
 

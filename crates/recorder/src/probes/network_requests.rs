@@ -10,7 +10,9 @@ use profiler_model::{
 };
 use profiler_network::{
     edges::{Home, UnixEnd},
-    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
+    requests::{
+        ByteTotals, CaptureOrder, PayloadEvent, SocketFacts, SourceCounts, Tracker, TrackerOptions,
+    },
 };
 use profiler_recording::{CollectError, ProbeState, ProbeStatus};
 
@@ -48,7 +50,7 @@ pub(super) fn announce(statuses: &ProbeStatuses, denied: &[String]) {
 }
 
 impl Listener for Tracker {
-    fn connection(&mut self, cookie: u64, facts: Facts) {
+    fn connection(&mut self, cookie: u64, facts: SocketFacts) {
         self.connection(cookie, facts);
     }
 
@@ -164,15 +166,15 @@ impl Requests {
             return;
         }
         let tls = self.tls.as_ref().is_none_or(TlsProbes::is_steady);
-        let ended: Vec<(u64, u64, Whole)> = ended
+        let ended: Vec<(u64, u64, ByteTotals)> = ended
             .iter()
             .map(|connection| {
-                let whole = Whole {
+                let totals = ByteTotals {
                     sent: Some(connection.sent_bytes),
                     received: Some(connection.received_bytes),
                     tls,
                 };
-                (connection.cookie, ended_ns(connection), whole)
+                (connection.cookie, ended_ns(connection), totals)
             })
             .collect();
         self.has_ended |= self.payload.close(ended).is_err();
@@ -180,16 +182,16 @@ impl Requests {
 
     /// The same of Unix sockets, each at the time when it was used last: nothing tells when it was closed.
     pub(super) fn close_unix(&mut self, gone: &[UnixEnd]) {
-        let ended: Vec<(u64, u64, Whole)> = gone
+        let ended: Vec<(u64, u64, ByteTotals)> = gone
             .iter()
             .map(|end| {
                 let (sent, received) = end.bytes();
-                let whole = Whole {
+                let totals = ByteTotals {
                     sent: Some(sent),
                     received: Some(received),
                     tls: true,
                 };
-                (end.cookie, end.used_ns, whole)
+                (end.cookie, end.used_ns, totals)
             })
             .collect();
         if !ended.is_empty() {

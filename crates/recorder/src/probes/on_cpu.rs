@@ -47,7 +47,7 @@ const EVENT_LOOP_KERNEL: &str = "5.15";
 const MAX_COUNT_ENTRIES: u32 = 1 << 17;
 
 #[derive(Clone, Debug, Default)]
-pub struct OnCpuConfig {
+pub struct SampleRecorderConfig {
     /// Programs and clocks that must not be used (`--deny-probe`).
     pub denied: Vec<String>,
     /// Percent of one core that the agent and its programs may use.
@@ -65,20 +65,20 @@ pub struct OnCpuConfig {
 
 /// Starts on-CPU collections over eBPF.
 #[derive(Debug)]
-pub struct OnCpuCollector {
+pub struct SampleRecorder {
     table: ProcessTable,
     symbolizer: SymbolizerService,
     statuses: ProbeStatuses,
-    config: OnCpuConfig,
+    config: SampleRecorderConfig,
     next_id: AtomicU64,
 }
 
-impl OnCpuCollector {
+impl SampleRecorder {
     pub fn new(
         table: ProcessTable,
         symbolizer: SymbolizerService,
         statuses: ProbeStatuses,
-        config: OnCpuConfig,
+        config: SampleRecorderConfig,
     ) -> Self {
         for kind in TaskKind::PROFILES {
             statuses.announce(kind.name(), "5.15", &config.denied);
@@ -182,7 +182,7 @@ fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
         .clamp(COUNT_TABLE_ENTRIES, MAX_COUNT_ENTRIES)
 }
 
-impl Collector for OnCpuCollector {
+impl Collector for SampleRecorder {
     fn drop_caches(&self) {
         self.symbolizer.drop_caches();
     }

@@ -16,11 +16,13 @@ use std::{
 
 use profiler_common::payload::{CAPTURE_DEFAULT, CAPTURE_STEADY, CAPTURE_STOP, Sampling, TURN_NS};
 use profiler_model::MAX_CAPTURE_BYTES;
-use profiler_network::requests::{CaptureBytes, CaptureOrder, Facts, PayloadEvent, Whole};
-use profiler_sandbox::opener;
+use profiler_network::requests::{
+    ByteTotals, CaptureBytes, CaptureOrder, PayloadEvent, SocketFacts,
+};
+use profiler_sandbox::broker;
 
 use super::{
-    requests_events::{Heard, Told},
+    requests_events::{PayloadDemux, PayloadRecord},
     requests_share::{Share, Turns, thread_cpu},
     timeline::monotonic_ns,
 };
@@ -42,7 +44,7 @@ const ORDERS: Duration = Duration::from_millis(20);
 /// Who makes requests of payload.
 pub(super) trait Listener: std::fmt::Debug + Send + 'static {
     /// A connection, before its first piece.
-    fn connection(&mut self, cookie: u64, facts: Facts);
+    fn connection(&mut self, cookie: u64, facts: SocketFacts);
     fn take(&mut self, event: PayloadEvent);
     /// What is to be captured of connections from now on, since the last call.
     fn orders(&mut self) -> Vec<(u64, CaptureOrder)>;
@@ -62,7 +64,7 @@ type Question<L> = Box<dyn FnOnce(&mut Reading<L>) + Send>;
 #[derive(Debug)]
 struct Reading<L> {
     reader: PieceReader,
-    heard: Heard,
+    demux: PayloadDemux,
     control: CaptureControl,
     listener: L,
     share: Share,
@@ -92,7 +94,7 @@ impl<L: Listener> Payload<L> {
         let fewest = Arc::new(AtomicU32::new(share.fewest()));
         let mut reading = Reading {
             reader,
-            heard: Heard::default(),
+            demux: PayloadDemux::default(),
             control,
             listener,
             share,
@@ -104,7 +106,7 @@ impl<L: Listener> Payload<L> {
             newest_ns: 0,
             fewest: Arc::clone(&fewest),
         };
-        opener::start("payload", move || {
+        broker::start("payload", move || {
             // CPU time is that of this thread.
             reading.clock = Clock::start();
             reading.run(&asked);
@@ -113,16 +115,16 @@ impl<L: Listener> Payload<L> {
     }
 
     /// Tells of connections that have ended, each with its time, behind all of their pieces.
-    pub(super) fn close(&self, ended: Vec<(u64, u64, Whole)>) -> Result<(), PayloadEnded> {
+    pub(super) fn close(&self, ended: Vec<(u64, u64, ByteTotals)>) -> Result<(), PayloadEnded> {
         self.ask(move |reading| {
             reading.catch_up();
             let all = reading.share.one_of() <= 1;
-            for (cookie, at_ns, whole) in ended {
-                let whole = Whole {
-                    tls: whole.tls && all,
-                    ..whole
+            for (cookie, at_ns, totals) in ended {
+                let totals = ByteTotals {
+                    tls: totals.tls && all,
+                    ..totals
                 };
-                let event = reading.heard.closed(cookie, at_ns, whole);
+                let event = reading.demux.closed(cookie, at_ns, totals);
                 reading.listener.take(event);
             }
         })
@@ -143,7 +145,7 @@ impl<L: Listener> Payload<L> {
             reading.catch_up();
             let counts = Counts {
                 sampled_one_of: reading.share.fewest(),
-                lost_pieces: reading.heard.lost(),
+                lost_pieces: reading.demux.lost(),
             };
             // The share is for what is captured, not for what is made of it.
             let before = thread_cpu();
@@ -243,10 +245,10 @@ impl<L: Listener> Reading<L> {
         let is_behind = read == AT_ONCE && self.newest_ns <= self.sampled_ns;
         if is_behind {
             // It was captured before fewer connections were: it says nothing of whether they are few enough.
-            self.judged_lost = self.heard.lost();
+            self.judged_lost = self.demux.lost();
         } else if elapsed >= interval || self.share.is_used_up(interval, used) {
             self.judge(elapsed, used);
-            for event in self.heard.rested(monotonic_ns()) {
+            for event in self.demux.rested(monotonic_ns()) {
                 self.listener.take(event);
             }
         } else {
@@ -265,15 +267,15 @@ impl<L: Listener> Reading<L> {
     fn read(&mut self) -> usize {
         let Self {
             reader,
-            heard,
+            demux,
             listener,
             turns,
             newest_ns,
             ..
         } = self;
-        reader.read(AT_ONCE, |record| match heard.tell(record) {
-            Told::Connection { cookie, facts } => listener.connection(cookie, facts),
-            Told::Piece { lost, piece } => {
+        reader.read(AT_ONCE, |record| match demux.tell(record) {
+            PayloadRecord::Connection { cookie, facts } => listener.connection(cookie, facts),
+            PayloadRecord::Piece { lost, piece } => {
                 if let Some(lost) = lost {
                     listener.take(lost);
                 }
@@ -281,7 +283,7 @@ impl<L: Listener> Reading<L> {
                 turns.note(piece.cookie);
                 listener.take(PayloadEvent::Piece(piece));
             }
-            Told::End(event) => listener.take(event),
+            PayloadRecord::End(event) => listener.take(event),
         })
     }
 
@@ -304,7 +306,7 @@ impl<L: Listener> Reading<L> {
 
     /// Looks whether the share of a CPU was kept.
     fn judge(&mut self, elapsed: Duration, cpu: Duration) {
-        let lost = self.heard.lost();
+        let lost = self.demux.lost();
         let lost_now = lost.saturating_sub(std::mem::replace(&mut self.judged_lost, lost));
         let is_changed = self
             .share

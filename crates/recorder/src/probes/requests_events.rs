@@ -11,7 +11,7 @@ use profiler_common::{
 };
 use profiler_network::{
     edges::socket_address,
-    requests::{Drawn, Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
+    requests::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext, SocketFacts, unix_end},
 };
 
 use crate::bpf::PieceRecord;
@@ -23,10 +23,10 @@ const UNIX: u32 = 1;
 
 /// What one record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum PayloadRecord {
     Connection {
         cookie: u64,
-        facts: Facts,
+        facts: SocketFacts,
     },
     Piece {
         /// Pieces before it that were lost.
@@ -43,51 +43,51 @@ const DATAGRAM_END_NS: u64 = 3 * DATAGRAM_REST_NS;
 /// Remembers what was lost of each open connection that lost something, and which sockets of UDP are in
 /// use.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct PayloadDemux {
     lost: HashMap<u64, u32>,
     lost_in_all: u64,
     /// Sockets of UDP with the time of their last piece.
     datagrams: HashMap<u64, u64>,
 }
 
-impl Heard {
-    pub(super) fn tell(&mut self, record: PieceRecord<'_>) -> Told {
+impl PayloadDemux {
+    pub(super) fn tell(&mut self, record: PieceRecord<'_>) -> PayloadRecord {
         match record {
             PieceRecord::Connection(connection) => {
                 let (cookie, facts) = (connection.cookie, facts(&connection));
                 if facts.is_udp {
                     self.datagrams.insert(cookie, connection.header.time_ns);
                 }
-                Told::Connection { cookie, facts }
+                PayloadRecord::Connection { cookie, facts }
             }
             PieceRecord::Piece { head, bytes } => {
                 if let Some(used_ns) = self.datagrams.get_mut(&head.cookie) {
                     *used_ns = head.header.time_ns;
                 }
-                Told::Piece {
+                PayloadRecord::Piece {
                     lost: self.lost_before(&head),
                     piece: piece(&head, bytes),
                 }
             }
             PieceRecord::End(end) => {
-                let whole = Whole {
+                let totals = ByteTotals {
                     sent: Some(end.sent_bytes),
                     received: Some(end.received_bytes),
                     // None of it was read at a TLS library.
                     tls: true,
                 };
-                Told::End(self.closed(end.cookie, end.header.time_ns, whole))
+                PayloadRecord::End(self.closed(end.cookie, end.header.time_ns, totals))
             }
         }
     }
 
     /// The end of a connection.
-    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64, whole: Whole) -> PayloadEvent {
+    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64, totals: ByteTotals) -> PayloadEvent {
         self.lost.remove(&cookie);
         PayloadEvent::Closed {
             cookie,
             at_ns,
-            whole,
+            totals,
         }
     }
 
@@ -100,7 +100,7 @@ impl Heard {
             .collect();
         ended
             .into_iter()
-            .map(|(cookie, used_ns)| self.closed(cookie, used_ns, Whole::UNCOUNTED))
+            .map(|(cookie, used_ns)| self.closed(cookie, used_ns, ByteTotals::UNCOUNTED))
             .collect()
     }
 
@@ -124,7 +124,7 @@ impl Heard {
     }
 }
 
-fn facts(connection: &PieceConnection) -> Facts {
+fn facts(connection: &PieceConnection) -> SocketFacts {
     let PieceConnection {
         family,
         local,
@@ -141,7 +141,7 @@ fn facts(connection: &PieceConnection) -> Facts {
             socket_address(family, bytes, port)
         }
     };
-    Facts {
+    SocketFacts {
         local: end(local, local_port),
         remote: end(remote, remote_port),
         is_client: match connection.direction {

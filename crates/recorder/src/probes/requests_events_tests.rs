@@ -21,19 +21,19 @@ fn head(lost: u32) -> PieceHead {
     }
 }
 
-fn lost_of(heard: &mut Heard, head: PieceHead) -> Option<u64> {
-    match heard.tell(PieceRecord::Piece {
+fn lost_of(demux: &mut PayloadDemux, head: PieceHead) -> Option<u64> {
+    match demux.tell(PieceRecord::Piece {
         head,
         bytes: b"GET",
     }) {
-        Told::Piece {
+        PayloadRecord::Piece {
             lost: Some(PayloadEvent::Lost { cookie, pieces }),
             ..
         } => {
             assert_eq!(cookie, head.cookie);
             Some(pieces)
         }
-        Told::Piece { lost: None, .. } => None,
+        PayloadRecord::Piece { lost: None, .. } => None,
         other => panic!("{other:?}"),
     }
 }
@@ -60,8 +60,8 @@ fn a_piece_is_told_with_its_bytes() {
         bytes: b"GET".to_vec(),
     };
     assert_eq!(
-        Heard::default().tell(record),
-        Told::Piece {
+        PayloadDemux::default().tell(record),
+        PayloadRecord::Piece {
             lost: None,
             piece: expected
         }
@@ -70,27 +70,27 @@ fn a_piece_is_told_with_its_bytes() {
 
 #[test]
 fn what_was_lost_is_told_once_and_added_up() {
-    let mut heard = Heard::default();
-    assert_eq!(lost_of(&mut heard, head(0)), None);
-    assert_eq!(lost_of(&mut heard, head(3)), Some(3));
-    assert_eq!(lost_of(&mut heard, head(3)), None);
-    assert_eq!(lost_of(&mut heard, head(5)), Some(2));
+    let mut demux = PayloadDemux::default();
+    assert_eq!(lost_of(&mut demux, head(0)), None);
+    assert_eq!(lost_of(&mut demux, head(3)), Some(3));
+    assert_eq!(lost_of(&mut demux, head(3)), None);
+    assert_eq!(lost_of(&mut demux, head(5)), Some(2));
     // The kernel's entry was made anew.
-    assert_eq!(lost_of(&mut heard, head(1)), Some(1));
-    assert_eq!(heard.lost(), 6);
+    assert_eq!(lost_of(&mut demux, head(1)), Some(1));
+    assert_eq!(demux.lost(), 6);
     let closed = PayloadEvent::Closed {
-        whole: Whole::UNCOUNTED,
+        totals: ByteTotals::UNCOUNTED,
         cookie: 42,
         at_ns: 7,
     };
-    assert_eq!(heard.closed(42, 7, Whole::UNCOUNTED), closed);
-    assert!(heard.lost.is_empty());
+    assert_eq!(demux.closed(42, 7, ByteTotals::UNCOUNTED), closed);
+    assert!(demux.lost.is_empty());
 }
 
 #[test]
 fn the_end_of_a_connection_is_told_with_its_bytes() {
-    let mut heard = Heard::default();
-    assert_eq!(lost_of(&mut heard, head(3)), Some(3));
+    let mut demux = PayloadDemux::default();
+    assert_eq!(lost_of(&mut demux, head(3)), Some(3));
     let end = PieceEnd {
         header: RecordHeader {
             time_ns: 7,
@@ -100,7 +100,7 @@ fn the_end_of_a_connection_is_told_with_its_bytes() {
         sent_bytes: 10,
         received_bytes: 20,
     };
-    let whole = Whole {
+    let totals = ByteTotals {
         sent: Some(10),
         received: Some(20),
         tls: true,
@@ -108,10 +108,13 @@ fn the_end_of_a_connection_is_told_with_its_bytes() {
     let closed = PayloadEvent::Closed {
         cookie: 42,
         at_ns: 7,
-        whole,
+        totals,
     };
-    assert_eq!(heard.tell(PieceRecord::End(end)), Told::End(closed));
-    assert!(heard.lost.is_empty());
+    assert_eq!(
+        demux.tell(PieceRecord::End(end)),
+        PayloadRecord::End(closed)
+    );
+    assert!(demux.lost.is_empty());
 }
 
 #[test]
@@ -133,15 +136,15 @@ fn a_connection_is_told_with_what_is_known_of_it() {
             remote,
             ..PieceConnection::default()
         };
-        let told = Heard::default().tell(PieceRecord::Connection(connection));
-        let facts = Facts {
+        let told = PayloadDemux::default().tell(PieceRecord::Connection(connection));
+        let facts = SocketFacts {
             local: "10.0.0.1:80".parse().unwrap(),
             remote: "10.0.0.2:5000".parse().unwrap(),
             is_client,
             joined: true,
             is_udp: false,
         };
-        assert_eq!(told, Told::Connection { cookie: 5, facts });
+        assert_eq!(told, PayloadRecord::Connection { cookie: 5, facts });
     }
 }
 
@@ -174,23 +177,23 @@ fn ends_of_a_unix_socket_are_known_by_their_cookies() {
 
 #[test]
 fn a_socket_of_udp_ends_when_it_rests() {
-    let mut heard = Heard::default();
+    let mut demux = PayloadDemux::default();
     for (cookie, protocol) in [(42, UDP), (6, 6)] {
-        heard.tell(PieceRecord::Connection(PieceConnection {
+        demux.tell(PieceRecord::Connection(PieceConnection {
             cookie,
             protocol,
             family: 2,
             ..PieceConnection::default()
         }));
     }
-    lost_of(&mut heard, head(2));
-    assert_eq!(heard.rested(9 + DATAGRAM_END_NS), Vec::new());
+    lost_of(&mut demux, head(2));
+    assert_eq!(demux.rested(9 + DATAGRAM_END_NS), Vec::new());
     let closed = PayloadEvent::Closed {
-        whole: Whole::UNCOUNTED,
+        totals: ByteTotals::UNCOUNTED,
         cookie: 42,
         at_ns: 9,
     };
-    assert_eq!(heard.rested(10 + DATAGRAM_END_NS), vec![closed]);
-    assert_eq!(heard.rested(u64::MAX), Vec::new(), "once");
-    assert!(heard.lost.is_empty());
+    assert_eq!(demux.rested(10 + DATAGRAM_END_NS), vec![closed]);
+    assert_eq!(demux.rested(u64::MAX), Vec::new(), "once");
+    assert!(demux.lost.is_empty());
 }

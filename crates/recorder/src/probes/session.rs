@@ -13,6 +13,7 @@ use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
+    assembler::SampleAssembler,
     board::ProbeStatuses,
     comparison::Comparison,
     coverage::CpuAccounts,
@@ -20,7 +21,6 @@ use super::{
     governor::{Governor, Spent},
     kernel_losses::LOSS_COUNTERS,
     on_cpu::LOOP_WAIT,
-    rows::Rows,
     source::{Source, not_sampled, still_running, unfinished},
     targets::ResolvedTarget,
     throttling::Throttling,
@@ -78,7 +78,7 @@ impl SessionParts {
 pub(super) struct Session {
     parts: SessionParts,
     governor: Option<Governor>,
-    rows: Rows,
+    rows: SampleAssembler,
     comparison: Comparison,
     /// Where waits for a CPU are counted.
     throttling: Option<Throttling>,
@@ -117,7 +117,7 @@ impl Session {
         let began = parts.origin.elapsed();
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
         let with_tables = parts.unwinder.is_some();
-        let mut rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
+        let mut rows = SampleAssembler::new(parts.origin, clock, table, symbolizer, with_tables);
         rows.know_reasons();
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
@@ -306,7 +306,7 @@ impl Session {
     }
 
     fn chunk(
-        rows: &mut Rows,
+        rows: &mut SampleAssembler,
         notes: &mut Vec<String>,
         effective_frequency_hz: u32,
         range: std::ops::Range<Duration>,

@@ -25,7 +25,7 @@ use profiler_common::{
 use profiler_host::process::{ProcessTable, is_below};
 use profiler_image::{module_file::FileKey, proc_dir::read_stat};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 use profiler_symbolize::SymbolizeConfig;
 use profiler_tls_sites::{
     Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping,
@@ -164,7 +164,7 @@ impl TlsProbes {
     ) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(WAITING_LIMIT);
         let (answer, answers) = sync_channel(WAITING_LIMIT);
-        opener::start("tls-finder", move || look(&asked, &answer))?;
+        broker::start("tls-finder", move || look(&asked, &answer))?;
         Ok(Self {
             duty: Duty::new(duty_percent, cpu_percent),
             settling: Some(Instant::now()),

@@ -18,7 +18,7 @@ use crate::api::{
     parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
-use profiler_engine::checkup::{self, CheckupState, CheckupTask, Evidences, check_ended};
+use profiler_engine::checkup::{self, CheckupInputs, CheckupState, CheckupTask, check_ended};
 
 parameters! {
     pub(in crate::api) struct ProcessParameter {
@@ -193,29 +193,29 @@ async fn diagnose(
     checkup: &checkup::Checkup,
     pid: Option<u32>,
 ) -> Result<Diagnosis, ApiError> {
-    let evidences = evidences(state, checkup, pid).await?;
+    let inputs = inputs(state, checkup, pid).await?;
     let rules = Arc::clone(&state.parts.diagnosis_rules);
     let idle = Arc::clone(&state.parts.idle_rules);
-    blocking(move || evidences.diagnose(&rules, &idle)).await
+    blocking(move || inputs.diagnose(&rules, &idle)).await
 }
 
 /// All results of a check-up, and why some are not there.
-async fn evidences(
+async fn inputs(
     state: &ApiState,
     checkup: &checkup::Checkup,
     pid: Option<u32>,
-) -> Result<Evidences, ApiError> {
-    let mut evidences = Evidences {
+) -> Result<CheckupInputs, ApiError> {
+    let mut inputs = CheckupInputs {
         pids: pid.into_iter().collect(),
-        ..Evidences::default()
+        ..CheckupInputs::default()
     };
     if checkup.state == CheckupState::Running {
-        evidences
+        inputs
             .limits
             .push("The check-up still runs: this is from its results so far.".to_owned());
     }
     let selection = Selection {
-        pids: evidences.pids.clone(),
+        pids: inputs.pids.clone(),
         ..Selection::default()
     };
     for kind in checkup::KINDS {
@@ -225,39 +225,39 @@ async fn evidences(
                 "{what} are not known: the {} task was deleted.",
                 kind.name()
             );
-            evidences.limits.push(limit);
+            inputs.limits.push(limit);
             continue;
         };
-        evidences.limits.extend(failure(task));
+        inputs.limits.extend(failure(task));
         match kind {
             TaskKind::OnCpu => {
-                evidences.on_cpu = Some(read(state, task.id, selection.clone()).await?);
-                evidences.event_loops = state.parts.engine.event_loops(task.id).await?;
+                inputs.on_cpu = Some(read(state, task.id, selection.clone()).await?);
+                inputs.event_loops = state.parts.engine.event_loops(task.id).await?;
                 match state.parts.engine.observed(task.id).await {
-                    Ok(record) => evidences.record = record,
-                    Err(error) => evidences
+                    Ok(record) => inputs.record = record,
+                    Err(error) => inputs
                         .limits
                         .push(format!("Counters are not known: {error}.")),
                 }
             }
             TaskKind::OffCpu => {
-                evidences.off_cpu = Some(read(state, task.id, selection.clone()).await?);
+                inputs.off_cpu = Some(read(state, task.id, selection.clone()).await?);
             }
             TaskKind::Network => {
                 let edges = state.parts.engine.edges(task.id).await?;
-                evidences.edges = edges.map(Arc::unwrap_or_clone);
+                inputs.edges = edges.map(Arc::unwrap_or_clone);
             }
             TaskKind::Wall | TaskKind::Requests | TaskKind::Imported => {}
         }
     }
-    if evidences.record.is_none() && checkup.state != CheckupState::Running {
-        evidences.limits.push(
+    if inputs.record.is_none() && checkup.state != CheckupState::Running {
+        inputs.limits.push(
             "Nothing was read beside the tasks of this check-up: it was not started as a check-up, or the \
              agent was stopped before its end."
                 .to_owned(),
         );
     }
-    Ok(evidences)
+    Ok(inputs)
 }
 
 fn failure(task: &CheckupTask) -> Option<String> {

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
-use profiler_analysis::diagnosis::{Evidence, diagnose, event_loops};
+use profiler_analysis::diagnosis::{DiagnosisInput, diagnose, event_loops};
 use profiler_model::{
     Selection, TaskKind,
     diagnosis::{Diagnosis, RuleSets},
@@ -72,14 +72,14 @@ pub(in crate::api) async fn diagnosis(
     let document = blocking(move || {
         let waits = has_waits.then_some(&profile);
         let event_loop = event_loops(table, &pids, Some(&profile), waits);
-        let evidence = Evidence {
+        let input = DiagnosisInput {
             on_cpu: Some(&profile),
             off_cpu: waits,
             event_loop: event_loop.as_ref(),
             pids,
-            ..Evidence::default()
+            ..DiagnosisInput::default()
         };
-        diagnose(&rules, &idle, &evidence)
+        diagnose(&rules, &idle, &input)
     });
     Ok(Json(document.await?))
 }

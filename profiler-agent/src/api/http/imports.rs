@@ -9,7 +9,7 @@ use axum::{
 use futures_util::StreamExt;
 use profiler_analysis::import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, read};
 use profiler_clock::wall_ns;
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 
 use crate::api::{
     dto::{Problem, Task},
@@ -76,7 +76,7 @@ pub(in crate::api) async fn import(
     let now = wall_ns();
     let imported = blocking(move || {
         let room = Ceiling::own().room_bytes();
-        opener::apart("import", || read(&bytes, &name, now, room))
+        broker::apart("import", || read(&bytes, &name, now, room))
     });
     let imported = imported
         .await?

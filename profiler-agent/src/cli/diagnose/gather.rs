@@ -19,7 +19,7 @@ use crate::cli::naming::named_table_for;
 use crate::{config::cli::DiagnoseArgs, terminal};
 use profiler_engine::checkup::{CheckupRequest, Observer, specs};
 use profiler_recorder::probes::{
-    NetworkCollector, NetworkConfig, OnCpuCollector, OnCpuConfig, ProbeStatuses,
+    NetworkCollector, NetworkConfig, ProbeStatuses, SampleRecorder, SampleRecorderConfig,
 };
 
 /// Everything that was seen.
@@ -41,13 +41,13 @@ pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Ga
     };
     let table = named_table_for(&args.names, &request.target)?;
     let collectors = Collectors {
-        samples: Arc::new(OnCpuCollector::new(
+        samples: Arc::new(SampleRecorder::new(
             table.clone(),
             SymbolizerService::start(symbolize).context("start the symbolizer")?,
             ProbeStatuses::default(),
-            OnCpuConfig {
+            SampleRecorderConfig {
                 denied: args.deny_probe.clone(),
-                ..OnCpuConfig::default()
+                ..SampleRecorderConfig::default()
             },
         )),
         network: Arc::new(NetworkCollector::new(

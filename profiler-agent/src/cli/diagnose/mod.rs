@@ -19,7 +19,7 @@ use crate::{
     rule_files,
     terminal::{self, Text},
 };
-use profiler_engine::checkup::{CheckupRequest, Evidences, specs};
+use profiler_engine::checkup::{CheckupInputs, CheckupRequest, specs};
 
 /// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
 pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
@@ -42,7 +42,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let earlier = earlier.map_err(config)?;
 
     let gathered = gather::gather(args, &request)?;
-    let evidences = Evidences {
+    let inputs = CheckupInputs {
         on_cpu: Some(gathered.on_cpu),
         off_cpu: gathered.off_cpu,
         edges: gathered.edges,
@@ -51,7 +51,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         pids: Vec::new(),
         limits: gathered.limits,
     };
-    let diagnosis = evidences.diagnose(&rules, &idle);
+    let diagnosis = inputs.diagnose(&rules, &idle);
     let compared = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
     let comparison = compared
         .as_ref()

@@ -11,7 +11,7 @@ use super::{
     document::{CODEC, SECONDS, finding, mixed, observed, of, of_samples},
     profile,
 };
-use crate::diagnosis::Evidence;
+use crate::diagnosis::DiagnosisInput;
 
 const HANDSHAKE: &str = "i:external/boringssl+/ssl/handshake_server.cc";
 
@@ -39,10 +39,10 @@ fn keys_of(diagnosis: &Diagnosis, id: &str) -> Vec<String> {
 fn advice_that_is_in_force_already_is_not_given() {
     let samples = mixed(60, 40, 0);
     let diagnosed = |observed: &Observed| {
-        of(&Evidence {
+        of(&DiagnosisInput {
             on_cpu: Some(&samples),
             observed: Some(observed),
-            ..Evidence::default()
+            ..DiagnosisInput::default()
         })
     };
     let two = diagnosed(&configured(2, &["1 % (2 times)", "off"]));
@@ -69,10 +69,10 @@ fn the_headline_is_the_largest_saving_that_something_can_be_done_about() {
         first: 0,
         last: 4_000_000_000,
     });
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&samples),
         observed: Some(&waits),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     let ids: Vec<&str> = diagnosis
         .findings
@@ -121,11 +121,11 @@ fn stalls_that_wait_for_a_cpu_are_told_once() {
     ];
     let waits = configured(4, &[]);
     let diagnosed = |report: &EventLoopReport, observed: Option<&Observed>| {
-        of(&Evidence {
+        of(&DiagnosisInput {
             on_cpu: Some(&samples),
             event_loop: Some(report),
             observed,
-            ..Evidence::default()
+            ..DiagnosisInput::default()
         })
     };
     let only_queued = report(queued.clone());
@@ -179,10 +179,10 @@ fn a_clean_verdict_says_what_was_not_measured() {
     let mut calm = configured(2, &[]);
     calm.processes[0].throttled = None;
     calm.processes[0].threads[0].run_queue_ns = None;
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&samples),
         observed: Some(&calm),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     assert!(
         diagnosis
@@ -239,11 +239,11 @@ fn connections_that_do_not_last_are_told_once_with_their_handshakes() {
             }
         }
         let samples = profile(&samples, SECONDS);
-        of(&Evidence {
+        of(&DiagnosisInput {
             on_cpu: Some(&samples),
             edges: Some(&table),
             observed: Some(&observed),
-            ..Evidence::default()
+            ..DiagnosisInput::default()
         })
     };
     let numbers = "20000 new connections for 100000 requests.";
@@ -290,10 +290,10 @@ fn the_busiest_worker_has_the_number_that_the_threads_have() {
             last: ms * 1_000_000,
         };
     }
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&samples),
         observed: Some(&observed),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     let used: Vec<f64> = diagnosis
         .workers

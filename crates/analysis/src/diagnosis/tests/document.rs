@@ -12,7 +12,7 @@ use profiler_model::{
 
 use super::{Sample, embedded, profile};
 use crate::{
-    diagnosis::{Evidence, diagnose},
+    diagnosis::{DiagnosisInput, diagnose},
     idle::IdleRules,
 };
 
@@ -42,14 +42,14 @@ pub(super) fn mixed(tracer: u64, codec: u64, unnamed: u64) -> Profile {
     profile(&samples, SECONDS)
 }
 
-pub(super) fn of(evidence: &Evidence<'_>) -> Diagnosis {
-    diagnose(&embedded(), &IdleRules::new(None).unwrap(), evidence)
+pub(super) fn of(input: &DiagnosisInput<'_>) -> Diagnosis {
+    diagnose(&embedded(), &IdleRules::new(None).unwrap(), input)
 }
 
 pub(super) fn of_samples(profile: &Profile) -> Diagnosis {
-    of(&Evidence {
+    of(&DiagnosisInput {
         on_cpu: Some(profile),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     })
 }
 
@@ -200,7 +200,7 @@ fn too_few_names_are_said_with_what_to_supply() {
 
 #[test]
 fn without_samples_nothing_is_made_up() {
-    let diagnosis = of(&Evidence::default());
+    let diagnosis = of(&DiagnosisInput::default());
     assert_eq!(
         diagnosis.verdict,
         "The target has no samples on a CPU: it did not run, or was not sampled."
@@ -228,10 +228,10 @@ fn without_samples_nothing_is_made_up() {
 #[test]
 fn counters_give_the_cost_of_each_request() {
     let (profile, observed) = (mixed(60, 40, 0), observed());
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&profile),
         observed: Some(&observed),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     let totals = &diagnosis.totals;
     assert_eq!(totals.cpu_ns, Some(1_000_000_000));
@@ -271,10 +271,10 @@ fn settings_are_those_of_systems_that_the_process_has() {
         let mut sample = Sample::of(&[CODEC]);
         sample.process = process;
         let samples = profile(&[sample], SECONDS);
-        let diagnosis = of(&Evidence {
+        let diagnosis = of(&DiagnosisInput {
             on_cpu: Some(&samples),
             observed: Some(&observed),
-            ..Evidence::default()
+            ..DiagnosisInput::default()
         });
         let found = finding(&diagnosis, "run_queue");
         let systems = found.settings.iter().map(|setting| setting.system.clone());
@@ -316,10 +316,10 @@ fn waits_give_context_switches_and_leave_idle_ones_out() {
         ],
         SECONDS,
     );
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&on_cpu),
         off_cpu: Some(&waits),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     let switches = finding(&diagnosis, "access_log_switches");
     assert!((switches.share_percent - 28.0).abs() < 1e-9, "{switches:?}");
@@ -367,12 +367,12 @@ fn stalls_are_reported_with_the_stack_that_held() {
             samples: 3,
         }],
     };
-    let evidence = Evidence {
+    let input = DiagnosisInput {
         on_cpu: Some(&samples),
         event_loop: Some(&report),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     };
-    let diagnosis = of(&evidence);
+    let diagnosis = of(&input);
     let stalls = finding(&diagnosis, "event_loop_stalls");
     assert!((stalls.share_percent - 5.0).abs() < 1e-9);
     assert_eq!(
@@ -384,9 +384,9 @@ fn stalls_are_reported_with_the_stack_that_held() {
         lost: 3,
         ..report.clone()
     };
-    let said = of(&Evidence {
+    let said = of(&DiagnosisInput {
         event_loop: Some(&gappy),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     })
     .limits;
     let missing = "Stalls of event loops: 3 threads or stalls are missing.";
@@ -400,9 +400,9 @@ fn stalls_are_reported_with_the_stack_that_held() {
         stalls: Vec::new(),
         ..report
     };
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         event_loop: Some(&calm),
-        ..evidence
+        ..input
     });
     let good = diagnosis
         .good
@@ -511,11 +511,11 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
         ..EdgeTable::default()
     };
     let (samples, observed) = (mixed(0, 100, 0), observed());
-    let diagnosis = of(&Evidence {
+    let diagnosis = of(&DiagnosisInput {
         on_cpu: Some(&samples),
         edges: Some(&table),
         observed: Some(&observed),
-        ..Evidence::default()
+        ..DiagnosisInput::default()
     });
     let network = diagnosis.network.as_ref().unwrap();
     assert_eq!(network.connections_opened, 60);

@@ -2,7 +2,7 @@
 
 use profiler_model::RequestPlace;
 
-use crate::requests::seen::Seen;
+use crate::requests::observed_request::ObservedRequest;
 
 /// A request into, or out of, a process.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Alike {
 }
 
 impl Half {
-    pub(super) fn new(seen: &Seen, since: u64) -> Self {
+    pub(super) fn new(seen: &ObservedRequest, since: u64) -> Self {
         let exchange = &seen.exchange;
         let alike = match (seen.begin.tid, &exchange.method, exchange.path_hash) {
             (Some(tid), Some(method), Some(path_hash)) if exchange.request_size_known => {

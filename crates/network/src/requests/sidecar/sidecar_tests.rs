@@ -3,7 +3,7 @@ use core::net::Ipv4Addr;
 use profiler_protocols::{Exchange, Outcome, Protocol, TraceIds};
 
 use super::*;
-use crate::requests::{Drawn, seen::Moved};
+use crate::requests::{Drawn, observed_request::Moved};
 
 const PID: u32 = 300;
 const MS: u64 = 1_000_000;
@@ -89,7 +89,7 @@ impl Request {
         Self { tid, ..self }
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ObservedRequest {
         let (from, to) = (self.ms.0 * MS, self.ms.1 * MS);
         // The answer begins 1 ms before it ends; what is read had arrived 0.25 ms before.
         let read = |at: u64| Some(at - MS / 4);
@@ -99,7 +99,7 @@ impl Request {
             tid: Some(self.tid),
             ready_ns,
         };
-        Seen {
+        ObservedRequest {
             drawn: Drawn::ALL,
             cookie: 1,
             seen_by: self.seen_by,

@@ -1,7 +1,7 @@
 use profiler_model::SeenBy;
 
 use super::{Play, SERVER_COOKIE, edge, facts, operation};
-use crate::requests::{Facts, Plaintext, unix_end};
+use crate::requests::{Plaintext, SocketFacts, unix_end};
 
 const MS: u64 = 1_000_000;
 
@@ -24,7 +24,7 @@ fn ends_of_a_unix_socket_find_each_other_and_have_no_ports() {
     let mut play = Play::new();
     let server = SERVER_COOKIE + 1;
     for (own, other, is_client) in [(1, server, true), (server, 1, false)] {
-        let facts = Facts {
+        let facts = SocketFacts {
             local: unix_end(own),
             remote: unix_end(other),
             ..facts(1, is_client)
@@ -92,7 +92,7 @@ fn a_request_begins_when_its_first_write_does_and_an_answer_ends_when_its_last_o
 fn plaintext_of_a_session_from_before_begins_where_it_is_found() {
     let mut play = Play::new();
     play.plaintext = Plaintext::Tls;
-    let joined = Facts {
+    let joined = SocketFacts {
         joined: true,
         ..facts(1, true)
     };

@@ -302,7 +302,7 @@ fn more_is_captured_of_a_store_whose_answers_are_longer_than_what_was() {
 #[test]
 fn answers_that_are_held_back_are_counted_at_the_end() {
     let mut play = Play::new();
-    let joined = crate::requests::Facts {
+    let joined = crate::requests::SocketFacts {
         joined: true,
         ..facts(1, true)
     };

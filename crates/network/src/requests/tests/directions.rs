@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 
-use super::{Facts, Play, SERVER_COOKIE, facts, operation, resp};
+use super::{Play, SERVER_COOKIE, SocketFacts, facts, operation, resp};
 use crate::requests::CaptureOrder;
 
 /// A connection that was there before, of which nobody listens on either port.
-fn joined(number: u64, is_client: bool) -> Facts {
-    Facts {
+fn joined(number: u64, is_client: bool) -> SocketFacts {
+    SocketFacts {
         is_client: None,
         joined: true,
         ..facts(number, is_client)

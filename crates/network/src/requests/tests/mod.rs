@@ -10,7 +10,7 @@ mod sidecar;
 use profiler_model::{Operation, RequestTable};
 
 use super::{
-    Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions,
+    PayloadEvent, PayloadPiece, Plaintext, SocketFacts, TrackerOptions,
     played::{CLIENT_PID, Play, SERVER_COOKIE, edge, facts, home, resp},
 };
 

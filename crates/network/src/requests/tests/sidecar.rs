@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use profiler_model::{MatchClass, RequestTable};
 
-use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
+use super::{PayloadEvent, PayloadPiece, Plaintext, SocketFacts, TrackerOptions, edge, home};
 use crate::{
     edges::Home,
     requests::{Drawn, Tracker},
@@ -16,10 +16,10 @@ const PROXY: u32 = 300;
 const DOWN: u64 = 1;
 const UP: u64 = 2;
 
-fn facts(is_client: bool) -> Facts {
+fn facts(is_client: bool) -> SocketFacts {
     let proxy = ([10, 0, 0, 2], if is_client { 41_000 } else { 15_001 }).into();
     let other = ([10, 0, 0, 3], if is_client { 8080 } else { 42_000 }).into();
-    Facts {
+    SocketFacts {
         local: proxy,
         remote: other,
         is_client: Some(is_client),

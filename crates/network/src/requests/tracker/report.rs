@@ -3,7 +3,9 @@
 use profiler_model::{RequestCounters, RequestTable, Window};
 
 use super::Tracker;
-use crate::requests::{line::Line, operations::Sampling, talk::Deafness};
+use crate::requests::{
+    decoded_stream::StopReason, operations::Sampling, socket_requests::SocketRequests,
+};
 
 impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
@@ -14,7 +16,7 @@ impl Tracker {
         };
         let (edges, mut operations, places) = self.operations.rows(sampling);
         if counters.lost_pieces > 0 || counters.refused_connections > 0 {
-            // Each count is too low by what nobody knows.
+            // Each count is too low by an unknown amount.
             for operation in &mut operations {
                 operation.tally.variance = None;
             }
@@ -37,8 +39,8 @@ impl Tracker {
 
     fn counted(&self) -> RequestCounters {
         let mut counters = self.counters.clone();
-        for line in self.lines.values() {
-            add(&mut counters, line);
+        for socket in self.sockets.values() {
+            add(&mut counters, socket);
         }
         counters.sampled_one_of = self.source.sampled_one_of.max(1);
         counters.unbound_bytes = self.source.unbound_bytes;
@@ -50,30 +52,30 @@ impl Tracker {
 }
 
 /// Adds what a connection has to say of itself.
-pub(super) fn add(counters: &mut RequestCounters, line: &Line) {
-    if let Some(name) = line.protocol_name() {
+pub(super) fn add(counters: &mut RequestCounters, socket: &SocketRequests) {
+    if let Some(name) = socket.protocol_name() {
         *counters
             .connections_by_protocol
             .entry(name.to_owned())
             .or_default() += 1;
     }
-    let gaps = line.gaps();
-    for talk in line.talks() {
-        let trouble = talk.trouble();
+    let gaps = socket.gaps();
+    for stream in socket.streams() {
+        let trouble = stream.trouble();
         counters.withdrawn_guesses += trouble.withdrawn_guesses;
         let bytes = trouble.not_understood;
         counters.undecoded_bytes = counters
             .undecoded_bytes
             .saturating_add(bytes.to_server)
             .saturating_add(bytes.to_client);
-        match talk.deafness() {
-            Some(Deafness::Unknown) => counters.undecoded_connections += 1,
-            Some(Deafness::Undirected) if talk.protocol.is_none() => {
+        match stream.stop_reason() {
+            Some(StopReason::Unknown) => counters.undecoded_connections += 1,
+            Some(StopReason::Undirected) if stream.protocol.is_none() => {
                 counters.unknown_direction += 1;
             }
-            Some(Deafness::Undirected | Deafness::Ended) | None => {}
+            Some(StopReason::Undirected | StopReason::Ended) | None => {}
         }
     }
     counters.gaps += gaps;
-    counters.gap_connections += u64::from(gaps > 0 || line.lost_pieces > 0);
+    counters.gap_connections += u64::from(gaps > 0 || socket.lost_pieces > 0);
 }

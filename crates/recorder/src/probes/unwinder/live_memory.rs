@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, fs::File, sync::Arc};
 
-use profiler_sandbox::opener::{self, Place};
+use profiler_sandbox::broker::{self, Place};
 use profiler_unwind::{CapturedStack, StackMemory};
 
 /// Bytes that are read at once.
@@ -12,7 +12,7 @@ const PIECE: usize = 4096;
 const PIECES: u32 = 256;
 
 /// Reads `/proc/PID/mem` in pages, and keeps the last one. A page that lies in a file may have to be read by the kernel
-/// first: another thread waits for that (`opener`).
+/// first: another thread waits for that (`broker`).
 #[derive(Debug)]
 pub(super) struct LiveMemory {
     pid: u32,
@@ -31,7 +31,7 @@ impl LiveMemory {
     pub(super) fn new(pid: u32) -> Self {
         Self {
             pid,
-            file: opener::open(Place::at(format!("/proc/{pid}/mem")))
+            file: broker::open(Place::at(format!("/proc/{pid}/mem")))
                 .ok()
                 .map(Arc::new),
             last: RefCell::new(Piece {
@@ -49,10 +49,10 @@ impl LiveMemory {
         if piece.bytes.is_empty() || piece.start != start {
             piece.left = piece.left.checked_sub(1)?;
             piece.start = start;
-            piece.bytes = match opener::read_at(self.pid, file, start, PIECE) {
+            piece.bytes = match broker::read_at(self.pid, file, start, PIECE) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    if opener::is_silence(&error) {
+                    if broker::is_silence(&error) {
                         piece.left = 0;
                     }
                     Vec::new()

@@ -30,8 +30,8 @@ use std::{
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
 use profiler_model::TableCounts;
 use profiler_sandbox::{
+    broker::{self, ThreadWatch},
     confine::Reach,
-    opener::{self, ThreadWatch},
     privileges,
 };
 use profiler_unwind::ProcessCode;
@@ -151,7 +151,7 @@ impl Unwinder {
             privileges::keep_none_or_bpf(|| worker.can_write()).map_err(io::Error::other)?;
             Ok(worker)
         };
-        let thread = opener::start_after(
+        let thread = broker::start_after(
             format!("unwind-{id}"),
             Reach::Given,
             give_up,

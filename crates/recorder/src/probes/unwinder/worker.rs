@@ -22,7 +22,7 @@ use profiler_common::{
     },
 };
 use profiler_model::TableCounts;
-use profiler_sandbox::opener;
+use profiler_sandbox::broker;
 use profiler_unwind::{
     self as unwind, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
     TableSizes,
@@ -433,7 +433,7 @@ impl Worker {
         }
         self.swept = Instant::now();
         let known = self.processes.pids();
-        let living = match opener::living(known.clone()) {
+        let living = match broker::living(known.clone()) {
             Ok(living) => HashSet::<u32>::from_iter(living),
             Err(error) => {
                 tracing::debug!(%error, "look which processes are there");

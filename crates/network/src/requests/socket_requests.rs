@@ -7,11 +7,11 @@ use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsS
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
-    event::{Drawn, Plaintext, Whole},
-    facts::{CaptureBytes, CaptureOrder, Facts, is_unix_end},
-    seen::Place,
+    decoded_stream::{DecodedStream, StopReason},
+    event::{ByteTotals, Drawn, Plaintext},
+    facts::{CaptureBytes, CaptureOrder, SocketFacts, is_unix_end},
+    observed_request::Place,
     stamps::Stamps,
-    talk::{Deafness, Talk},
 };
 
 /// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
@@ -32,8 +32,8 @@ pub(super) enum Rest {
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
-pub(super) struct Line {
-    pub(super) facts: Facts,
+pub(super) struct SocketRequests {
+    pub(super) facts: SocketFacts,
     /// Who last moved something.
     pub(super) pid: u32,
     /// Why its last piece was captured.
@@ -41,18 +41,18 @@ pub(super) struct Line {
     /// Holes that are there because others had their turn.
     others_turns: u64,
     /// What goes over the socket as it is.
-    wire: Option<Talk>,
+    wire: Option<DecodedStream>,
     /// What a TLS library gives and takes; then the wire carries nothing to be read.
-    tls: Option<Talk>,
+    tls: Option<DecodedStream>,
     pieces: u64,
     /// Pieces that were lost on their way here.
     pub(super) lost_pieces: u64,
     pub(super) edge: Option<EdgeKey>,
-    /// Nobody has told the edge: it is made of what this end knows.
+    /// The edge is not confirmed by the table of connections: it is made of what this end knows.
     pub(super) is_guess: bool,
     /// Of the two ends of its connection, the one whose requests are counted; `None`: not settled, or only
     /// one is seen.
-    pub(super) teller: Option<SeenBy>,
+    pub(super) counting_end: Option<SeenBy>,
     /// A request of it has been counted.
     pub(super) is_counted: bool,
     /// What it said before encryption began has been counted.
@@ -64,8 +64,8 @@ pub(super) struct Line {
     ordered: CaptureOrder,
 }
 
-impl Line {
-    pub(super) fn new(facts: Facts) -> Self {
+impl SocketRequests {
+    pub(super) fn new(facts: SocketFacts) -> Self {
         Self {
             facts,
             pid: 0,
@@ -77,7 +77,7 @@ impl Line {
             lost_pieces: 0,
             edge: None,
             is_guess: false,
-            teller: None,
+            counting_end: None,
             is_counted: false,
             is_greeted: false,
             is_read_at_other_end: false,
@@ -92,16 +92,16 @@ impl Line {
     }
 
     /// Where a piece of this kind goes; `None`: nowhere, because better is known.
-    pub(super) fn talk_of(
+    pub(super) fn stream_of(
         &mut self,
         plaintext: Plaintext,
         limits: Limits,
         privacy: &Privacy,
-    ) -> Option<&mut Talk> {
+    ) -> Option<&mut DecodedStream> {
         self.pieces += 1;
         let start = |facts| {
             let privacy = privacy.clone();
-            Talk::new(&Options { limits, privacy }, facts)
+            DecodedStream::new(&Options { limits, privacy }, facts)
         };
         let facts = &self.facts;
         match plaintext {
@@ -111,22 +111,22 @@ impl Line {
         }
     }
 
-    pub(super) fn talk_mut(&mut self, plaintext: Plaintext) -> Option<&mut Talk> {
+    pub(super) fn stream_mut(&mut self, plaintext: Plaintext) -> Option<&mut DecodedStream> {
         match plaintext {
             Plaintext::Wire => self.wire.as_mut(),
             Plaintext::Tls => self.tls.as_mut(),
         }
     }
 
-    pub(super) fn talks(&self) -> impl Iterator<Item = &Talk> {
+    pub(super) fn streams(&self) -> impl Iterator<Item = &DecodedStream> {
         self.wire.iter().chain(&self.tls)
     }
 
     /// The kernel side has made its entry anew: offsets may begin anew. What was ordered of it, which has to be
     /// said again.
     pub(super) fn restart(&mut self) -> Option<CaptureOrder> {
-        for talk in self.wire.iter_mut().chain(&mut self.tls) {
-            talk.restart();
+        for stream in self.wire.iter_mut().chain(&mut self.tls) {
+            stream.restart();
         }
         (self.ordered != CaptureOrder::USUAL).then_some(self.ordered)
     }
@@ -144,15 +144,16 @@ impl Line {
         } else {
             SeenBy::Server
         };
-        if let Some(talk) = self.talk_mut(plaintext) {
-            talk.direct(end, out);
+        if let Some(stream) = self.stream_mut(plaintext) {
+            stream.direct(end, out);
         }
     }
 
     /// Which end it is, as far as that is known.
     pub(super) fn seen_by(&self) -> Option<SeenBy> {
-        let of_talk = |talk: &Option<Talk>| talk.as_ref().and_then(|talk| talk.seen_by);
-        of_talk(&self.tls).or_else(|| of_talk(&self.wire))
+        let protocol =
+            |stream: &Option<DecodedStream>| stream.as_ref().and_then(|stream| stream.seen_by);
+        protocol(&self.tls).or_else(|| protocol(&self.wire))
     }
 
     /// The client's address, once it is known which end this is.
@@ -167,42 +168,42 @@ impl Line {
     pub(super) fn close(
         &mut self,
         plaintext: Plaintext,
-        whole: Whole,
+        totals: ByteTotals,
         at_ns: u64,
         out: &mut Vec<Exchange>,
     ) {
-        // Then nobody wanted the rest.
+        // The rest was not asked for.
         let is_stopped = self.tls.is_some() || self.ordered.bytes == CaptureBytes::Stop;
         let gaps = self.gaps();
-        let Some(talk) = self.talk_mut(plaintext) else {
+        let Some(stream) = self.stream_mut(plaintext) else {
             return;
         };
         match plaintext {
             Plaintext::Wire if is_stopped => {}
-            Plaintext::Wire => talk.reaches(whole.sent, whole.received, out),
-            Plaintext::Tls if whole.tls => {}
-            Plaintext::Tls => talk.lose(out),
+            Plaintext::Wire => stream.reaches(totals.sent, totals.received, out),
+            Plaintext::Tls if totals.tls => {}
+            Plaintext::Tls => stream.lose(out),
         }
         // What was missed since its last piece was missed because others had their turn.
         if plaintext == Plaintext::Wire && self.drawn.round() != 0 {
             self.expect_gaps_since(gaps);
         }
-        if let Some(talk) = self.talk_mut(plaintext) {
-            talk.close(at_ns, out);
+        if let Some(stream) = self.stream_mut(plaintext) {
+            stream.close(at_ns, out);
         }
     }
 
     /// Ends what is open of every kind of plaintext.
     pub(super) fn end_all(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        for talk in self.wire.iter_mut().chain(&mut self.tls) {
-            talk.close(at_ns, out);
+        for stream in self.wire.iter_mut().chain(&mut self.tls) {
+            stream.close(at_ns, out);
         }
     }
 
     /// Gives up what only requests need that have not ended.
     pub(super) fn shrink(&mut self) {
-        for talk in self.wire.iter_mut().chain(&mut self.tls) {
-            talk.stamps = Stamps::default();
+        for stream in self.wire.iter_mut().chain(&mut self.tls) {
+            stream.stamps = Stamps::default();
         }
     }
 
@@ -211,17 +212,17 @@ impl Line {
         self.lost_pieces.saturating_add(self.gaps())
     }
 
-    /// Places without payload that nobody expected.
+    /// Gaps in the payload that turns do not explain.
     pub(super) fn gaps(&self) -> u64 {
-        let of_talks = self.talks().map(|talk| talk.trouble().gaps);
-        of_talks.sum::<u64>().saturating_sub(self.others_turns)
+        let gaps = self.streams().map(|stream| stream.trouble().gaps);
+        gaps.sum::<u64>().saturating_sub(self.others_turns)
     }
 
-    /// Others were captured: nobody knows what went over it since its last piece. From here on nothing is missing.
+    /// Other connections were captured: what went over this one since its last piece is not known. Nothing is missing from here on.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<Exchange>) {
         let gaps = self.gaps();
-        for talk in self.wire.iter_mut().chain(&mut self.tls) {
-            talk.lose(out);
+        for stream in self.wire.iter_mut().chain(&mut self.tls) {
+            stream.lose(out);
         }
         self.expect_gaps_since(gaps);
     }
@@ -250,28 +251,28 @@ impl Line {
         now_ns: u64,
         out: &mut Vec<Exchange>,
     ) {
-        let Some(talk) = self.talk_mut(plaintext) else {
+        let Some(stream) = self.stream_mut(plaintext) else {
             return;
         };
         match rest {
-            Rest::GoesOn => talk.rest(now_ns, out),
-            Rest::Ends => talk.stop(now_ns, out),
+            Rest::GoesOn => stream.rest(now_ns, out),
+            Rest::Ends => stream.stop(now_ns, out),
         }
     }
 
     pub(super) fn exchanges(&self) -> u64 {
-        self.talks().map(|talk| talk.exchanges).sum()
+        self.streams().map(|stream| stream.exchanges).sum()
     }
 
     /// What it speaks, by name. `None`: nothing was moved, it has not shown yet, or it is encrypted and the other end's
     /// plaintext was read.
     pub(super) fn protocol_name(&self) -> Option<&'static str> {
-        let talk = self.tls.as_ref().or(self.wire.as_ref())?;
-        match (talk.protocol, talk.deafness()) {
+        let stream = self.tls.as_ref().or(self.wire.as_ref())?;
+        match (stream.protocol, stream.stop_reason()) {
             (Some(Protocol::Tls), _) if self.is_read_at_other_end => None,
             (Some(protocol), _) => Some(protocol.name()),
-            (None, Some(Deafness::Unknown | Deafness::Undirected)) => Some("unknown"),
-            (None, Some(Deafness::Ended)) => Some("unknown"),
+            (None, Some(StopReason::Unknown | StopReason::Undirected)) => Some("unknown"),
+            (None, Some(StopReason::Ended)) => Some("unknown"),
             (None, None) => None,
         }
     }
@@ -307,11 +308,11 @@ impl Line {
     }
 
     /// Whether it would be understood badly in turns: headers stand in tables that were filled before, statements have the names
-    /// that they were given before, and answers that only their order tells apart belong to nobody knows which request.
+    /// that they were given before, and answers that belong to requests by their order alone belong to unknown ones.
     fn is_steady(&self) -> bool {
         let mut protocols = self
-            .talks()
-            .filter_map(|talk| Some((talk.protocol?, talk.is_pipelined())));
+            .streams()
+            .filter_map(|stream| Some((stream.protocol?, stream.is_pipelined())));
         protocols.any(|(protocol, is_pipelined)| match protocol {
             Protocol::Http2 | Protocol::Grpc => true,
             // An order has its price. A turn that is missed before it does them less harm.
@@ -328,12 +329,12 @@ impl Line {
             return Some(CaptureBytes::Stop);
         }
         let wire = self.wire.as_ref()?;
-        match (wire.protocol, wire.deafness()) {
-            (_, Some(Deafness::Unknown | Deafness::Undirected)) => Some(CaptureBytes::Stop),
-            (_, Some(Deafness::Ended)) => None,
+        match (wire.protocol, wire.stop_reason()) {
+            (_, Some(StopReason::Unknown | StopReason::Undirected)) => Some(CaptureBytes::Stop),
+            (_, Some(StopReason::Ended)) => None,
             (Some(Protocol::Tls), None) => {
-                let is_told = wire.tls.as_ref().is_some_and(|tls| tls.version.is_some());
-                (is_told || self.pieces >= HANDSHAKE_PIECES).then_some(CaptureBytes::Stop)
+                let is_known = wire.tls.as_ref().is_some_and(|tls| tls.version.is_some());
+                (is_known || self.pieces >= HANDSHAKE_PIECES).then_some(CaptureBytes::Stop)
             }
             (Some(Protocol::Http2 | Protocol::Grpc), None) => {
                 Some(CaptureBytes::First(HTTP2_BYTES))
@@ -355,9 +356,9 @@ impl Line {
         }
     }
 
-    /// The edge as far as this end alone tells it, for connections that went before anybody else could.
+    /// The edge as far as this end alone knows it, for connections that ended before the table of connections was read.
     pub(super) fn own_edge(&self, seen_by: SeenBy) -> EdgeKey {
-        let Facts { local, remote, .. } = self.facts;
+        let SocketFacts { local, remote, .. } = self.facts;
         let is_unix = is_unix_end(local);
         let end = |address: SocketAddr, pid| Endpoint {
             pid,

@@ -6,7 +6,7 @@ use super::event::Drawn;
 use profiler_model::SeenBy;
 use profiler_protocols::{Exchange, Outcome};
 
-/// When bytes were moved, and by whom.
+/// When bytes were moved, and by which thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) pid: u32,
@@ -34,7 +34,7 @@ pub(super) struct Place {
     clippy::struct_field_names,
     reason = "the name is that of the type and of the results"
 )]
-pub(super) struct Seen {
+pub(super) struct ObservedRequest {
     /// Of the socket.
     pub(super) cookie: u64,
     pub(super) seen_by: SeenBy,
@@ -51,7 +51,7 @@ pub(super) struct Seen {
     pub(super) exchange: Exchange,
 }
 
-impl Seen {
+impl ObservedRequest {
     /// Whether the answer was seen to its end, so that its times mean something.
     pub(super) fn is_whole(&self) -> bool {
         match self.exchange.outcome {

@@ -1,4 +1,4 @@
-//! What is done with the capabilities of a thread `opener`: files are looked up and opened, small ones read whole.
+//! What is done with the capabilities of a thread `broker`: files are looked up and opened, small ones read whole.
 
 use std::{
     ffi::OsString,

@@ -10,7 +10,7 @@ use std::{
 use super::silence::{self, Device, Source};
 
 /// A thread that has not run for so long within one piece of work waits for something that does not answer. Time in which
-/// its `opener` does something for it does not count: that has a limit of its own.
+/// its `broker` does something for it does not count: that has a limit of its own.
 const STUCK: Duration = Duration::from_secs(3);
 
 /// File systems that are noted within one piece of work.
@@ -70,7 +70,7 @@ struct State {
     /// Once it has begun.
     tid: Option<u32>,
     work: Option<Work>,
-    /// It waits for its `opener`.
+    /// It waits for its `broker`.
     is_asking: bool,
     /// Its number among those that were left behind.
     left: Option<u64>,
@@ -211,7 +211,7 @@ impl Drop for Reading {
     }
 }
 
-/// Says that the calling thread waits for its `opener`, until the result is dropped.
+/// Says that the calling thread waits for its `broker`, until the result is dropped.
 pub(super) fn asking() -> Asking {
     let watch = OWN.with_borrow(Clone::clone);
     if let Some(watch) = &watch {

@@ -72,7 +72,7 @@ const DRAINS_WAITED_FOR_CAPTURE: u32 = 40;
 
 /// Everything that one collection knows of threads and stacks, and the rows on their way.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct SampleAssembler {
     origin: Origin,
     clock: Clock,
     table: ProcessTable,
@@ -96,7 +96,7 @@ pub(super) struct Rows {
     pub(super) notes: Vec<String>,
 }
 
-impl Rows {
+impl SampleAssembler {
     pub(super) fn new(
         origin: Origin,
         clock: Clock,

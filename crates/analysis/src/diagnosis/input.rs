@@ -9,7 +9,7 @@ use profiler_model::{
 /// Everything that is known about a window of time. What is missing is missing in the diagnosis, and
 /// its limits say so.
 #[derive(Clone, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct DiagnosisInput<'a> {
     /// Samples on the CPU; a wall-clock profile has them too.
     pub on_cpu: Option<&'a Profile>,
     /// Waits; may be the same wall-clock profile.
@@ -23,7 +23,7 @@ pub struct Evidence<'a> {
     pub limits: Vec<String>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> DiagnosisInput<'a> {
     /// Processes that the diagnosis is about.
     pub(super) fn pids(&self) -> BTreeSet<u32> {
         if !self.pids.is_empty() {

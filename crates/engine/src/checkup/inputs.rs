@@ -2,14 +2,14 @@
 
 use profiler_analysis::{
     comparison,
-    diagnosis::{DiagnosisRules, Evidence, diagnose, event_loops as loops_of},
+    diagnosis::{DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of},
     idle::IdleRules,
 };
 use profiler_model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis};
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
 #[derive(Debug, Default)]
-pub struct Evidences {
+pub struct CheckupInputs {
     pub on_cpu: Option<Profile>,
     pub off_cpu: Option<Profile>,
     pub edges: Option<EdgeTable>,
@@ -22,7 +22,7 @@ pub struct Evidences {
     pub limits: Vec<String>,
 }
 
-impl Evidences {
+impl CheckupInputs {
     /// Blocks for as long as it takes to go over the samples a few times.
     pub fn diagnose(self, rules: &DiagnosisRules, idle: &IdleRules) -> Diagnosis {
         let Self {
@@ -40,7 +40,7 @@ impl Evidences {
             gaps.map(|gap| sentence(gap))
         }));
         let event_loop = loops_of(event_loops, &pids, on_cpu.as_ref(), off_cpu.as_ref());
-        let evidence = Evidence {
+        let input = DiagnosisInput {
             on_cpu: on_cpu.as_ref(),
             off_cpu: off_cpu.as_ref(),
             edges: edges.as_ref(),
@@ -49,7 +49,7 @@ impl Evidences {
             pids,
             limits,
         };
-        let mut diagnosis = diagnose(rules, idle, &evidence);
+        let mut diagnosis = diagnose(rules, idle, &input);
         if let (Some(found), Some(record)) = (&mut diagnosis.totals.cpu_us_per_request, &record) {
             comparison::widen(found, record, &diagnosis.processes);
         }

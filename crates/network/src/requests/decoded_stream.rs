@@ -7,8 +7,8 @@ use profiler_protocols::{
 
 use super::{
     event::{PayloadPiece, Plaintext},
-    facts::Facts,
-    seen::{Moved, Place, Seen},
+    facts::SocketFacts,
+    observed_request::{Moved, ObservedRequest, Place},
     stamps::Stamps,
 };
 
@@ -18,8 +18,8 @@ const MOST_UNDECIDED: u32 = 128;
 const ENOUGH: u32 = 8;
 
 #[derive(Debug)]
-pub(super) struct Talk {
-    hearing: Hearing,
+pub(super) struct DecodedStream {
+    decoding: Decoding,
     pub(super) stamps: Stamps,
     pub(super) bytes: u64,
     pub(super) exchanges: u64,
@@ -28,10 +28,10 @@ pub(super) struct Talk {
     pub(super) protocol: Option<Protocol>,
     /// What was said before encryption began.
     pub(super) tls: Option<TlsFacts>,
-    /// Of what was listened to until it ended.
+    /// Of what was decoded, once decoding has stopped.
     trouble: Trouble,
-    /// Bytes that went by while nobody listened.
-    unheard_bytes: u64,
+    /// Bytes after decoding has stopped.
+    undecoded_bytes: u64,
     /// Of plaintext from before, which the kernel side has counted since it knew the session: bytes of what was received
     /// and sent before the first piece of each.
     before: [Option<u64>; 2],
@@ -39,20 +39,20 @@ pub(super) struct Talk {
 }
 
 #[derive(Debug)]
-enum Hearing {
-    Known(Box<Connection>),
+enum Decoding {
+    Fixed(Box<Connection>),
     /// Both are tried until one of them makes sense.
-    Either(Vec<Reading>, u32),
-    Deaf(Deafness),
+    Undecided(Vec<Reading>, u32),
+    Stopped(StopReason),
 }
 
-/// Why a connection is not listened to.
+/// Why a connection is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deafness {
+pub(super) enum StopReason {
     Ended,
     /// It speaks nothing that is known here.
     Unknown,
-    /// Nobody can tell which end is the client.
+    /// Which end is the client is not known.
     Undirected,
 }
 
@@ -65,10 +65,10 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(options: &Options, facts: &Facts, seen_by: SeenBy) -> Self {
+    fn new(options: &Options, facts: &SocketFacts, seen_by: SeenBy) -> Self {
         Self {
             seen_by,
-            connection: listen(options, facts, seen_by),
+            connection: connection(options, facts, seen_by),
             exchanges: Vec::new(),
         }
     }
@@ -91,7 +91,7 @@ impl Reading {
     }
 }
 
-fn listen(options: &Options, facts: &Facts, seen_by: SeenBy) -> Connection {
+fn connection(options: &Options, facts: &SocketFacts, seen_by: SeenBy) -> Connection {
     let server = match seen_by {
         SeenBy::Client => facts.remote,
         SeenBy::Server => facts.local,
@@ -106,8 +106,8 @@ fn listen(options: &Options, facts: &Facts, seen_by: SeenBy) -> Connection {
     )
 }
 
-impl Talk {
-    pub(super) fn new(options: &Options, facts: &Facts) -> Self {
+impl DecodedStream {
+    pub(super) fn new(options: &Options, facts: &SocketFacts) -> Self {
         let seen_by = facts.is_client.map(|is_client| {
             if is_client {
                 SeenBy::Client
@@ -116,14 +116,14 @@ impl Talk {
             }
         });
         let reading = |seen_by| Reading::new(options, facts, seen_by);
-        let hearing = if let Some(seen_by) = seen_by {
-            Hearing::Known(Box::new(listen(options, facts, seen_by)))
+        let decoding = if let Some(seen_by) = seen_by {
+            Decoding::Fixed(Box::new(connection(options, facts, seen_by)))
         } else {
             let both = [SeenBy::Client, SeenBy::Server].map(reading);
-            Hearing::Either(both.into(), 0)
+            Decoding::Undecided(both.into(), 0)
         };
         Self {
-            hearing,
+            decoding,
             stamps: Stamps::default(),
             bytes: 0,
             exchanges: 0,
@@ -131,7 +131,7 @@ impl Talk {
             protocol: None,
             tls: None,
             trouble: Trouble::default(),
-            unheard_bytes: 0,
+            undecoded_bytes: 0,
             before: [None; 2],
             is_joined: facts.joined,
         }
@@ -149,24 +149,24 @@ impl Talk {
             .saturating_sub(*before.get_or_insert(piece.offset))
     }
 
-    pub(super) fn deafness(&self) -> Option<Deafness> {
-        match &self.hearing {
-            Hearing::Deaf(why) => Some(*why),
-            Hearing::Known(_) | Hearing::Either(..) => None,
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+        match &self.decoding {
+            Decoding::Stopped(why) => Some(*why),
+            Decoding::Fixed(_) | Decoding::Undecided(..) => None,
         }
     }
 
     /// What went wrong so far.
     pub(super) fn trouble(&self) -> Trouble {
-        let mut trouble = match &self.hearing {
-            Hearing::Known(connection) => connection.trouble(),
-            Hearing::Either(readings, _) => readings
+        let mut trouble = match &self.decoding {
+            Decoding::Fixed(connection) => connection.trouble(),
+            Decoding::Undecided(readings, _) => readings
                 .first()
                 .map_or(self.trouble, |reading| reading.connection.trouble()),
-            Hearing::Deaf(_) => self.trouble,
+            Decoding::Stopped(_) => self.trouble,
         };
         // Which way they went is not asked.
-        trouble.not_understood.to_server += self.unheard_bytes;
+        trouble.not_understood.to_server += self.undecoded_bytes;
         trouble
     }
 
@@ -174,8 +174,8 @@ impl Talk {
     pub(super) fn take(&mut self, piece: &PayloadPiece, out: &mut Vec<Exchange>) {
         self.bytes = self.bytes.saturating_add(piece.length);
         let offset = self.offset(piece);
-        match &mut self.hearing {
-            Hearing::Known(connection) => {
+        match &mut self.decoding {
+            Decoding::Fixed(connection) => {
                 let Some(seen_by) = self.seen_by else {
                     return;
                 };
@@ -184,7 +184,7 @@ impl Talk {
                 connection.feed(&seen, offset, out);
                 self.note();
             }
-            Hearing::Either(readings, pieces) => {
+            Decoding::Undecided(readings, pieces) => {
                 *pieces += 1;
                 for Reading {
                     seen_by,
@@ -198,15 +198,15 @@ impl Talk {
                 }
                 self.decide(out);
             }
-            Hearing::Deaf(_) => {
-                self.unheard_bytes = self.unheard_bytes.saturating_add(piece.length);
+            Decoding::Stopped(_) => {
+                self.undecoded_bytes = self.undecoded_bytes.saturating_add(piece.length);
             }
         }
     }
 
     /// Which end this is has become known in another way than by what is said.
     pub(super) fn direct(&mut self, end: SeenBy, out: &mut Vec<Exchange>) {
-        let Hearing::Either(readings, _) = &self.hearing else {
+        let Decoding::Undecided(readings, _) = &self.decoding else {
             return;
         };
         let place = readings.iter().position(|reading| reading.seen_by == end);
@@ -217,14 +217,14 @@ impl Talk {
 
     /// Offsets of its pieces may begin anew.
     pub(super) fn restart(&mut self) {
-        match &mut self.hearing {
-            Hearing::Known(connection) => connection.restart(),
-            Hearing::Either(readings, _) => {
+        match &mut self.decoding {
+            Decoding::Fixed(connection) => connection.restart(),
+            Decoding::Undecided(readings, _) => {
                 for reading in readings {
                     reading.connection.restart();
                 }
             }
-            Hearing::Deaf(_) => {}
+            Decoding::Stopped(_) => {}
         }
     }
 
@@ -235,7 +235,8 @@ impl Talk {
         received: Option<u64>,
         out: &mut Vec<Exchange>,
     ) {
-        let (Hearing::Known(connection), Some(seen_by)) = (&mut self.hearing, self.seen_by) else {
+        let (Decoding::Fixed(connection), Some(seen_by)) = (&mut self.decoding, self.seen_by)
+        else {
             return;
         };
         let (to_server, to_client) = match seen_by {
@@ -254,7 +255,7 @@ impl Talk {
 
     /// Nobody knows what went over it since.
     pub(super) fn lose(&mut self, out: &mut Vec<Exchange>) {
-        if let Hearing::Known(connection) = &mut self.hearing {
+        if let Decoding::Fixed(connection) = &mut self.decoding {
             for direction in [Direction::ToServer, Direction::ToClient] {
                 connection.gap(direction, out);
             }
@@ -264,54 +265,54 @@ impl Talk {
     /// Nothing has come until now: requests that were held back, because it was not sure which answers are
     /// theirs, are given out if that proves them.
     pub(super) fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
-        if let Hearing::Known(connection) = &mut self.hearing {
+        if let Decoding::Fixed(connection) = &mut self.decoding {
             connection.rest(now_ns, out);
         }
     }
 
     /// The task has ended, and the connection goes on: all that was held back is given out.
     pub(super) fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
-        if let Hearing::Known(connection) = &mut self.hearing {
+        if let Decoding::Fixed(connection) = &mut self.decoding {
             connection.stop(now_ns, out);
         }
     }
 
-    /// Only the order of answers tells whose they are.
+    /// Answers belong to requests by their order alone.
     pub(super) fn is_pipelined(&self) -> bool {
-        match &self.hearing {
-            Hearing::Known(connection) => connection.is_pipelined(),
-            Hearing::Either(..) | Hearing::Deaf(_) => false,
+        match &self.decoding {
+            Decoding::Fixed(connection) => connection.is_pipelined(),
+            Decoding::Undecided(..) | Decoding::Stopped(_) => false,
         }
     }
 
     /// More captured bytes of each call would let later messages be read.
     pub(super) fn wants_bytes(&self) -> bool {
-        match &self.hearing {
-            Hearing::Known(connection) => connection.wants_bytes(),
-            Hearing::Either(..) | Hearing::Deaf(_) => false,
+        match &self.decoding {
+            Decoding::Fixed(connection) => connection.wants_bytes(),
+            Decoding::Undecided(..) | Decoding::Stopped(_) => false,
         }
     }
 
     /// The connection has ended.
     pub(super) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        let why = match &mut self.hearing {
-            Hearing::Known(connection) => {
+        let why = match &mut self.decoding {
+            Decoding::Fixed(connection) => {
                 connection.close(at_ns, out);
-                Deafness::Ended
+                StopReason::Ended
             }
-            Hearing::Either(..) => Deafness::Undirected,
-            Hearing::Deaf(_) => return,
+            Decoding::Undecided(..) => StopReason::Undirected,
+            Decoding::Stopped(_) => return,
         };
-        self.go_deaf(why);
+        self.stop_for(why);
     }
 
-    /// A request that went over it, with who moved its bytes. `None`: nobody knows which end this is.
+    /// A request that went over it, with who moved its bytes. `None`: which end this is is not known.
     pub(super) fn seen(
         &mut self,
         place: Place,
         plaintext: Plaintext,
         exchange: Exchange,
-    ) -> Option<Seen> {
+    ) -> Option<ObservedRequest> {
         let seen_by = self.seen_by?;
         self.exchanges += 1;
         let (client, sends_request) = match seen_by {
@@ -322,7 +323,7 @@ impl Talk {
         let answer = exchange
             .first_byte_ns
             .and_then(|at_ns| self.stamps.find(at_ns, !sends_request));
-        Some(Seen {
+        Some(ObservedRequest {
             cookie: place.cookie,
             seen_by,
             drawn: place.drawn,
@@ -338,14 +339,14 @@ impl Talk {
         })
     }
 
-    fn go_deaf(&mut self, why: Deafness) {
+    fn stop_for(&mut self, why: StopReason) {
         self.trouble = self.trouble();
-        self.hearing = Hearing::Deaf(why);
+        self.decoding = Decoding::Stopped(why);
     }
 
-    /// Remembers what it speaks, which is forgotten when it ends, and gives up what nobody understands.
+    /// Keeps the protocol beyond the end of decoding, and stops decoding what no decoder understands.
     fn note(&mut self) {
-        let Hearing::Known(connection) = &self.hearing else {
+        let Decoding::Fixed(connection) = &self.decoding else {
             return;
         };
         self.protocol = connection.protocol().or(self.protocol);
@@ -357,13 +358,13 @@ impl Talk {
         }
         if connection.is_unknown() {
             self.protocol = None;
-            self.go_deaf(Deafness::Unknown);
+            self.stop_for(StopReason::Unknown);
         }
     }
 
     /// Takes one of two readings and forgets the other.
     fn settle_on(&mut self, place: usize, out: &mut Vec<Exchange>) {
-        let Hearing::Either(readings, _) = &mut self.hearing else {
+        let Decoding::Undecided(readings, _) = &mut self.decoding else {
             return;
         };
         if place >= readings.len() {
@@ -376,13 +377,13 @@ impl Talk {
         } = readings.swap_remove(place);
         out.append(&mut exchanges);
         self.seen_by = Some(seen_by);
-        self.hearing = Hearing::Known(Box::new(connection));
+        self.decoding = Decoding::Fixed(Box::new(connection));
         self.note();
     }
 
     /// Takes one of two readings when only that one makes sense, and none when neither ever does.
     fn decide(&mut self, out: &mut Vec<Exchange>) {
-        let Hearing::Either(readings, pieces) = &mut self.hearing else {
+        let Decoding::Undecided(readings, pieces) = &mut self.decoding else {
             return;
         };
         let pieces = *pieces;
@@ -397,11 +398,11 @@ impl Talk {
         if is_clear {
             self.settle_on(0, out);
         } else if is_hopeless {
-            self.go_deaf(Deafness::Unknown);
+            self.stop_for(StopReason::Unknown);
         } else if pieces >= MOST_UNDECIDED {
             // Encrypted either way: nothing is missed by not knowing.
             self.protocol = is_encrypted(best).then_some(Protocol::Tls);
-            self.go_deaf(Deafness::Undirected);
+            self.stop_for(StopReason::Undirected);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Threads that read what others wrote hold no capability; what they read is opened for them.
 //!
-//! A thread that [`start`] starts gives up its capabilities before it works. Its partner, a thread `opener`, keeps those
+//! A thread that [`start`] starts gives up its capabilities before it works. Its partner, a thread `broker`, keeps those
 //! of who started both and does for it what the implementations of [`Operation`] do: it opens, looks up, or reads whole, and
 //! understands nothing of what it reads. The kernel asks for permission to read `/proc/PID/maps`, `/proc/PID/mem`, `/proc/kallsyms` and files when
 //! they are opened (`proc_mem_open`, `kallsyms_open`); a descriptor can then be read by any thread.
@@ -64,10 +64,10 @@ pub trait Operation: Send + 'static {
 /// Performs an operation: by the partner of the calling thread, or for the calling thread where it has none. Fails when
 /// the partner has ended or failed, and when what it waits for does not answer (`is_silence`). Blocks.
 pub fn perform<O: Operation>(operation: O) -> io::Result<O::Answer> {
-    let Some(opener) = partner() else {
+    let Some(broker) = partner() else {
         return perform_here(operation);
     };
-    ask(&opener, move || perform_here(operation))
+    ask(&broker, move || perform_here(operation))
         .inspect_err(|error| tracing::error!(%error, "open a file by another thread"))?
 }
 
@@ -113,14 +113,14 @@ pub fn start_after<P>(
     give_up: impl FnOnce() -> io::Result<P> + Send + 'static,
     work: impl FnOnce(P) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let opener = partner_or_new()?;
+    let broker = partner_or_new()?;
     let (told, ready) = sync_channel(1);
     let thread = Builder::new().name(name.into()).spawn(move || {
         let given_up = give_up().and_then(|prepared| {
             confine_reader(&reach).map_err(io::Error::other)?;
             Ok(prepared)
         });
-        OPENER.set(Some(opener));
+        OPENER.set(Some(broker));
         match given_up {
             Ok(prepared) => {
                 // Who started the thread waits for it.
@@ -164,14 +164,14 @@ pub fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result
     if partner().is_some() {
         return Ok(work());
     }
-    let opener = start_opener()?;
+    let broker = start_opener()?;
     thread::scope(|scope| {
         let worker = Builder::new()
             .name(name.to_owned())
             .spawn_scoped(scope, || {
                 keep_none()?;
                 confine_reader(&Reach::Given).map_err(io::Error::other)?;
-                OPENER.set(Some(opener));
+                OPENER.set(Some(broker));
                 Ok(work())
             })?;
         let panicked = |_| io::Error::other(format!("the thread {name} panicked"));
@@ -227,7 +227,7 @@ fn start_opener() -> io::Result<SyncSender<Work>> {
     // Whoever asks waits for the answer.
     let (asked, works) = sync_channel(1);
     Builder::new()
-        .name("opener".to_owned())
+        .name("broker".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || serve(&works))?;
     Ok(asked)
