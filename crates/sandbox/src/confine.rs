@@ -1,4 +1,4 @@
-//! Takes system calls away that the agent never makes (seccomp), and from the threads that understand what others wrote
+//! Blocks system calls the agent never makes (seccomp), and for threads that parse untrusted input
 //! also all files, and new connections where they need none (Landlock).
 //!
 //! The filter of the whole process is a list of what is refused and not of what is allowed: two C libraries, the async

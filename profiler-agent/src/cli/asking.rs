@@ -42,7 +42,7 @@ pub(super) fn no_answer(error: &ureq::Error, url: &str) -> anyhow::Error {
                 "the certificate of {url} is not trusted ({problem}): the address must be in it, and this machine must know who signed it"
             ),
             rustls::Error::InvalidMessage(_) => anyhow!(
-                "what listens at {url} does not speak TLS: write http:// if it is an agent without a certificate"
+                "{url} is not a TLS endpoint; use http:// if the agent has no certificate"
             ),
             other => anyhow!("no TLS connection to {url}: {other}"),
         };

@@ -70,7 +70,7 @@ pub(super) struct Tick {
     pub(super) ids: TaskIds,
 }
 
-/// Whom the tick hit; none when it is no target.
+/// Returns the interrupted task if it is a target.
 #[inline(always)]
 pub(super) fn wanted() -> Result<Option<Tick>, u32> {
     count(counter::TICKS);

@@ -30,10 +30,6 @@ pub(super) struct Place {
 
 /// A request that is over, with what is known of it beside its payload.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the name is that of the type and of the results"
-)]
 pub(super) struct ObservedRequest {
     /// Of the socket.
     pub(super) cookie: u64,

@@ -1,4 +1,4 @@
-//! Threads that read what others wrote hold no capability; what they read is opened for them.
+//! Threads that parse untrusted input run without capabilities; a privileged partner thread opens files for them.
 //!
 //! A thread that [`start`] starts gives up its capabilities before it works. Its partner, a thread `broker`, keeps those
 //! of who started both and does for it what the implementations of [`Operation`] do: it opens, looks up, or reads whole, and
