@@ -86,5 +86,6 @@ mod alone {
         estimates_of_short_connections: "at 10 % of a CPU, short connections",
         estimates_of_short_connections_that_change: "at 10 % of a CPU, short connections, large answers before small ones",
         estimates_of_connections_that_change: "at 10 % of a CPU, four connections, large answers before small ones",
+        slow_answers_beside_busy_connections: "at 10 % of a CPU, answers after 100 ms beside four busy connections",
     }
 }

@@ -41,9 +41,9 @@ pub(super) fn no_answer(error: &ureq::Error, url: &str) -> anyhow::Error {
             rustls::Error::InvalidCertificate(problem) => anyhow!(
                 "the certificate of {url} is not trusted ({problem}): the address must be in it, and this machine must know who signed it"
             ),
-            rustls::Error::InvalidMessage(_) => anyhow!(
-                "{url} is not a TLS endpoint; use http:// if the agent has no certificate"
-            ),
+            rustls::Error::InvalidMessage(_) => {
+                anyhow!("{url} is not a TLS endpoint; use http:// if the agent has no certificate")
+            }
             other => anyhow!("no TLS connection to {url}: {other}"),
         };
     }

@@ -1,25 +1,39 @@
 //! Cases of more requests than may be read at 10 % of a CPU: counts are estimates, and say between which numbers the truth
 //! lies.
 
-use std::{path::Path, thread};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
     Length, Row, Verdict, View,
-    http::Connection,
-    judge::{Estimate, judge_estimate},
+    http::{Connection, Server},
+    judge::{Estimate, SLACK, judge_estimate},
 };
 use crate::peers::{
     h2load::{self, Load},
     nginx::{Nginx, Speaks},
-    watch::{Edges, Watch},
+    watch::{Edges, Report, Watch},
 };
 
 const PATH: &str = "/files/1";
 const LARGE: &str = "/files/50000";
 const BUDGET: &str = "--cpu-percent=10";
 const CONNECTIONS: u32 = 4;
+/// nginx closes a connection after twice as many requests.
+const ON_ONE_CONNECTION: u32 = 50_000;
+/// How long the fixture waits at `/wait`.
+const WAIT: Duration = Duration::from_millis(100);
+/// Of so many samples one may be without status or time: what began before its connection was captured.
+const SAMPLES_FOR_AN_UNKNOWN: usize = 8;
 
 /// Few connections, each with a hundred requests at once.
 pub(super) fn of_few_connections(folder: &Path, view: View, length: Length) -> Result<Row> {
@@ -148,4 +162,94 @@ fn estimate(
             });
         }
     }
+}
+
+/// Answers that take longer than a connection's turn, beside connections that use up what may be read: each that is seen
+/// has its status and its time.
+pub(super) fn of_slow_answers(folder: &Path, view: View, length: Length) -> Result<Row> {
+    // An interval is right 95 times of 100: wrong twice in a row it is wrong.
+    let first = slow_answers(folder, view, length)?;
+    if first.is_missed {
+        return Ok(slow_answers(folder, view, length)?.row);
+    }
+    Ok(first.row)
+}
+
+fn slow_answers(folder: &Path, view: View, length: Length) -> Result<Estimate> {
+    let busy = Nginx::start(folder, Speaks::Http1)?;
+    let slow = Server::start(folder)?;
+    let requests = length.times(80, 600);
+    let mut servers = busy.pids()?;
+    servers.push(slow.running.pid());
+    let watch = Watch::start_only(&view.pids(&servers, &[std::process::id()]), &[BUDGET])?;
+    let ends = Arc::new(AtomicBool::new(false));
+    let others: Vec<_> = (0..CONNECTIONS)
+        .map(|_| {
+            let (port, ends) = (busy.port, Arc::clone(&ends));
+            thread::spawn(move || ask_until(port, &ends))
+        })
+        .collect();
+    let longest = ask_slowly(slow.port, requests);
+    ends.store(true, Ordering::Relaxed);
+    for other in others {
+        other.join().ok().context("a client panicked")??;
+    }
+    let report = watch.finish()?;
+    let edges = Edges::To(slow.port);
+    let Estimate { mut row, is_missed } = judge_estimate(&report, edges, requests)?;
+    let wrong = wrong_samples(&report, edges, longest?)?;
+    if !wrong.is_empty() {
+        row.verdict = Verdict::Silent;
+    }
+    row.told = [vec![row.told], wrong.clone()].concat().join("; ");
+    Ok(Estimate {
+        row,
+        is_missed: is_missed && wrong.is_empty(),
+    })
+}
+
+fn ask_until(port: u16, ends: &AtomicBool) -> Result<()> {
+    let request = format!("GET {PATH} HTTP/1.1\r\nHost: truth\r\n\r\n");
+    while !ends.load(Ordering::Relaxed) {
+        let mut connection = Connection::open(port)?;
+        for _ in 0..ON_ONE_CONNECTION {
+            connection.ask(&[request.as_bytes()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks on one connection, one request after the other; how long the longest took.
+fn ask_slowly(port: u16, requests: u64) -> Result<Duration> {
+    let mut connection = Connection::open(port)?;
+    let mut longest = Duration::ZERO;
+    for _ in 0..requests {
+        let began = Instant::now();
+        let answer = connection.ask(&[b"GET /wait HTTP/1.1\r\nHost: truth\r\n\r\n"])?;
+        ensure!(answer.status == "500", "status {}", answer.status);
+        longest = longest.max(began.elapsed());
+    }
+    Ok(longest)
+}
+
+/// Samples whose status or time is wrong; also when too many have none.
+fn wrong_samples(report: &Report, edges: Edges, longest: Duration) -> Result<Vec<String>> {
+    let samples = report.samples(edges)?;
+    let mut unknown = 0;
+    let mut wrong = Vec::new();
+    for sample in &samples {
+        let took = sample["duration_ns"].as_u64().map(Duration::from_nanos);
+        match (sample["status"].as_u64(), took) {
+            (Some(500), Some(took)) if took + SLACK >= WAIT && took <= longest + SLACK => {}
+            (Some(status), Some(took)) => wrong.push(format!("{status} after {took:?}")),
+            _ => unknown += 1,
+        }
+    }
+    if samples.is_empty() || unknown > samples.len() / SAMPLES_FOR_AN_UNKNOWN + 1 {
+        wrong.push(format!(
+            "{unknown} of {} samples without status or time",
+            samples.len()
+        ));
+    }
+    Ok(wrong)
 }

@@ -26,9 +26,9 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// A server over plain sockets, see the fixture.
-struct Server {
-    running: Running,
-    port: u16,
+pub(super) struct Server {
+    pub(super) running: Running,
+    pub(super) port: u16,
 }
 
 /// A file of the fixtures.
@@ -44,7 +44,7 @@ pub(super) fn python(name: &str, folder: &Path, arguments: &[&str]) -> Launch {
 }
 
 impl Server {
-    fn start(folder: &Path) -> Result<Self> {
+    pub(super) fn start(folder: &Path) -> Result<Self> {
         Self::start_with(folder, &[])
     }
 

@@ -110,7 +110,7 @@ pub struct Row {
 }
 
 /// A clock is read by the client before and behind what the kernel sees, on a machine with other work.
-const SLACK: Duration = Duration::from_millis(3);
+pub(super) const SLACK: Duration = Duration::from_millis(3);
 
 #[derive(Debug, Default)]
 struct Told {

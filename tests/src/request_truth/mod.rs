@@ -199,4 +199,9 @@ pub const CASES: &[Case] = &[
         run: estimates::of_connections_that_change,
         views: BOTH_ENDS,
     },
+    Case {
+        name: "at 10 % of a CPU, answers after 100 ms beside four busy connections",
+        run: estimates::of_slow_answers,
+        views: &[View::Server],
+    },
 ];
