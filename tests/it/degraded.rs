@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use profiler_tests::{
-    agent::{Agent, ServeOptions},
+    agent::{self, Agent, ServeOptions},
     assert_measured,
     wait::wait_until,
     workload::Workload,
@@ -18,17 +18,32 @@ use crate::targets::{
 
 /// For an agent that is too expensive to notice it: it looks at itself every few seconds.
 const LOWERED: Duration = Duration::from_mins(1);
+/// `doctor` has every program verified.
+const DOCTOR: Duration = Duration::from_mins(1);
 
-fn denying<const N: usize>(probes: [&str; N]) -> Agent {
+fn denying(probes: &[impl AsRef<str>]) -> Agent {
     let arguments = probes
         .iter()
-        .map(|probe| format!("--deny-probe={probe}"))
+        .map(|probe| format!("--deny-probe={}", probe.as_ref()))
         .collect();
     Agent::start_with(ServeOptions {
         arguments,
         ..ServeOptions::default()
     })
     .unwrap()
+}
+
+/// The programs of one group of the agent's table, by `doctor`.
+fn programs_of(group: &str) -> Vec<String> {
+    let (_status, report, errors) = agent::run(&["doctor", "--json"], DOCTOR).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap_or_else(|_| panic!("{errors}"));
+    let programs = report["programs"].as_array().unwrap().iter();
+    let names: Vec<String> = programs
+        .filter(|program| program["group"] == group)
+        .map(|program| program["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(!names.is_empty(), "no program of {group} in {report}");
+    names
 }
 
 fn probe_state(agent: &Agent, name: &str) -> Value {
@@ -46,7 +61,7 @@ fn notes(task: &Value) -> String {
 
 #[test]
 fn without_the_sampler_a_task_fails_and_says_why() {
-    let agent = denying(["on_cpu"]);
+    let agent = denying(&["on_cpu"]);
     let state = probe_state(&agent, "on_cpu");
     assert_eq!(state["state"], "denied");
     assert!(
@@ -67,7 +82,7 @@ fn without_the_sampler_a_task_fails_and_says_why() {
 
 #[test]
 fn without_process_events_children_are_found_by_looking() {
-    let agent = denying(["process_fork", "process_exec", "process_exit"]);
+    let agent = denying(&programs_of("process_events"));
     let targets = Targets::new();
     let mut parent = targets.shares(
         Workload::SharesC,

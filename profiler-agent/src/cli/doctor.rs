@@ -11,16 +11,21 @@ use crate::{
     terminal::{self, Text},
 };
 use profiler_recorder::{
-    bpf::{self, MapReport, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
+    bpf::{self, Group, MapReport, ProgramReport, ProgramRow, network_programs},
     features::{self, Feature, Verdict, feature},
 };
 
 #[derive(Debug, Serialize)]
 struct Program {
     name: String,
+    /// What it is loaded for, and where it runs; none for the object itself.
+    group: Option<&'static str>,
+    hook: Option<String>,
     verified_instructions: Option<u32>,
     load_ms: f64,
     error: Option<String>,
+    /// What is missing without it.
+    without: Option<&'static str>,
 }
 
 /// A map of the programs, as large as this machine needs it.
@@ -93,9 +98,8 @@ fn examine(denied: &[String]) -> Report {
     // After what they are made of.
     features.insert(2, programs_feature(&programs, load_error.clone()));
     features.insert(3, features::clock(denied));
-    let network = NETWORK_PROGRAMS
-        .iter()
-        .map(|program| network(program, &programs, load_error.as_deref()))
+    let network = network_programs()
+        .filter_map(|row| network(row, &programs, load_error.as_deref()))
         .collect();
     Report {
         network,
@@ -110,7 +114,11 @@ fn examine(denied: &[String]) -> Report {
 }
 
 fn program(report: ProgramReport) -> Program {
+    let row = bpf::find(&report.name);
     Program {
+        group: row.map(|row| row.group.name()),
+        hook: row.map(|row| row.hook.to_string()),
+        without: row.map(|row| row.without),
         name: report.name,
         verified_instructions: report.verified_instructions,
         load_ms: report.load_time.as_secs_f64() * 1e3,
@@ -131,17 +139,14 @@ fn map(report: MapReport) -> Map {
     }
 }
 
-/// A program that is neither loaded nor refused has no hook on this kernel.
+/// A program that is neither loaded nor refused has no hook on this kernel. `None` for one without a hook of its own.
 fn network(
-    program: &NetworkProgram,
+    row: &ProgramRow,
     programs: &[ProgramReport],
     load_failure: Option<&str>,
-) -> Network {
-    let NetworkProgram {
-        name,
-        hook,
-        minimum_kernel,
-    } = *program;
+) -> Option<Network> {
+    let (name, minimum_kernel) = (row.name, row.minimum_kernel);
+    let hook = row.hook.target()?;
     let report = programs.iter().find(|report| report.name == name);
     let reason = match (load_failure, report) {
         (Some(failure), _) => Some(failure.to_owned()),
@@ -150,7 +155,7 @@ fn network(
             "this kernel has no tracepoint {hook}, which came with {minimum_kernel}"
         )),
     };
-    Network {
+    Some(Network {
         name,
         hook,
         minimum_kernel,
@@ -160,7 +165,7 @@ fn network(
             "unavailable"
         },
         reason,
-    }
+    })
 }
 
 fn programs_feature(programs: &[ProgramReport], load_error: Option<String>) -> Feature {
@@ -177,7 +182,8 @@ fn programs_feature(programs: &[ProgramReport], load_error: Option<String>) -> F
     if failed.is_empty() {
         return feature("ebpf_programs", Verdict::Ok, format!("{loaded} loaded"), "");
     }
-    let verdict = if failed.contains(&"on_cpu") {
+    let samples = |program: &&str| bpf::is_of(Group::Samples, program);
+    let verdict = if failed.iter().any(samples) {
         Verdict::Missing
     } else {
         Verdict::Degraded
@@ -245,6 +251,9 @@ fn text(report: &Report) -> Text {
         ));
         if let Some(error) = &program.error {
             text.paragraph(&format!("{:DETAIL$}refused: {error}", ""), DETAIL);
+            if let Some(without) = program.without {
+                text.line(format_args!("{:DETAIL$}without it: {without}", ""));
+            }
         }
     }
     text
@@ -272,6 +281,9 @@ pub(super) mod tests {
             }],
             programs: vec![Program {
                 name: foreign(),
+                group: None,
+                hook: None,
+                without: None,
                 verified_instructions: None,
                 load_ms: 1.0,
                 error: Some(foreign()),

@@ -7,7 +7,9 @@ use profiler_common::config::{FILTER_CGROUPS, ProbeConfig, UNWIND_TABLES};
 use super::{
     load_error::LoadError,
     loader::{LoadedObject, MapReport, ObjectRequest, ProgramReport},
+    object::embedded_programs,
     perf::Sampler,
+    programs::find,
     sizes::Counting,
 };
 
@@ -36,19 +38,31 @@ pub fn check_programs(denied: &[String]) -> Result<Checked, LoadError> {
         .chain(event_loop)
         .chain(network);
     for failure in failures.into_iter().chain(others) {
-        reports.push(ProgramReport {
-            name: failure.program().unwrap_or("object").to_owned(),
-            verified_instructions: None,
-            load_time: Duration::ZERO,
-            run_count: 0,
-            run_time: Duration::ZERO,
-            error: Some(failure.to_string()),
-        });
+        let name = failure.program().unwrap_or("object");
+        reports.push(refused(name, failure.to_string()));
+    }
+    let names = embedded_programs()?;
+    for name in names.iter().filter(|name| find(name).is_none()) {
+        reports.push(refused(name, NO_ROW.to_owned()));
     }
     Ok(Checked {
         programs: reports,
         maps: object.maps(),
     })
+}
+
+/// What is said of a program that nothing would load.
+const NO_ROW: &str = "the table of programs has no row for it";
+
+fn refused(name: &str, error: String) -> ProgramReport {
+    ProgramReport {
+        name: name.to_owned(),
+        verified_instructions: None,
+        load_time: Duration::ZERO,
+        run_count: 0,
+        run_time: Duration::ZERO,
+        error: Some(error),
+    }
 }
 
 /// What [`check_programs`] found.

@@ -16,55 +16,12 @@ use profiler_common::{
 };
 
 use super::{
-    load_error::LoadError, loader::LoadedObject, network_calls::CallPlan,
+    load_error::LoadError,
+    loader::LoadedObject,
+    network_calls::CallPlan,
     network_offsets::NetworkFacts,
+    programs::{Group, network_programs, programs_of},
 };
-
-/// One program and its hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetworkProgram {
-    pub name: &'static str,
-    /// The kernel's name of the tracepoint.
-    pub hook: &'static str,
-    /// Oldest kernel that has it.
-    pub minimum_kernel: &'static str,
-}
-
-const fn program(
-    name: &'static str,
-    hook: &'static str,
-    minimum_kernel: &'static str,
-) -> NetworkProgram {
-    NetworkProgram {
-        name,
-        hook,
-        minimum_kernel,
-    }
-}
-
-/// The end of connections comes first, so that no entry is made that would stay for ever.
-pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
-    program("network_destroy", "tcp_destroy_sock", "5.15"),
-    program("network_state", "inet_sock_set_state", "5.15"),
-    program("network_ready", "sk_data_ready", "6.3"),
-    program("network_retransmit", "tcp_retransmit_skb", "5.15"),
-    program("network_drop", "kfree_skb", "5.15"),
-    program("network_reset_sent", "tcp_send_reset", "5.15"),
-    program("network_reset_received", "tcp_receive_reset", "5.15"),
-    program("network_error", "inet_sk_error_report", "5.15"),
-    program("network_receive", "sock_recv_length", "6.3"),
-    program("network_send", "sock_send_length", "6.3"),
-    // Only where they are needed; the ends of calls before their beginnings.
-    program("network_segment", "tcp_probe", "5.15"),
-    program("network_call_end", "sys_exit", "5.15"),
-    program("network_call", "sys_enter", "5.15"),
-];
-
-/// Where payload is captured: behind the programs of the same hooks, which count.
-const PAYLOAD_PROGRAMS: [NetworkProgram; 2] = [
-    program("network_payload_received", "sock_recv_length", "6.3"),
-    program("network_payload_sent", "sock_send_length", "6.3"),
-];
 
 /// What became of loading the programs.
 #[derive(Debug, Default)]
@@ -192,23 +149,25 @@ impl LoadedObject {
         } = facts;
         self.fill_call_kinds()?;
         let mut failures = Vec::new();
-        let payload: &[NetworkProgram] = match facts.payload.watched {
-            1 => &PAYLOAD_PROGRAMS,
+        let payload: &[Group] = match facts.payload.watched {
+            1 => &[Group::Payload],
             _ => &[],
         };
-        for program in NETWORK_PROGRAMS.iter().chain(payload) {
-            if !plan.needs(program.name) {
+        for row in network_programs().chain(programs_of(payload)) {
+            if !plan.needs(row.name) {
                 continue;
             }
-            let loaded = if missing_hooks.contains(&program.hook) {
-                Err(LoadError::NoHook {
-                    program: program.name,
-                    hook: program.hook,
-                    minimum_kernel: program.minimum_kernel,
-                })
-            } else {
-                self.load_tracepoint(program.name, program.hook, btf)
-                    .map(drop)
+            let missing = row
+                .hook
+                .target()
+                .filter(|hook| missing_hooks.contains(hook));
+            let loaded = match missing {
+                Some(hook) => Err(LoadError::NoHook {
+                    program: row.name,
+                    hook,
+                    minimum_kernel: row.minimum_kernel,
+                }),
+                None => self.load_tracepoint(row, btf).map(drop),
             };
             failures.extend(loaded.err());
         }
@@ -230,12 +189,12 @@ impl LoadedObject {
     pub fn attach_network(&mut self) -> (NetworkLinks, Vec<LoadError>) {
         let NetworkLoad { mut failures, plan } = self.take_network();
         let mut links = Vec::new();
-        for NetworkProgram { name, .. } in NETWORK_PROGRAMS.into_iter().chain(PAYLOAD_PROGRAMS) {
-            if !self.is_loaded(name) {
+        for row in network_programs().chain(programs_of(&[Group::Payload])) {
+            if !self.is_loaded(row.name) {
                 continue; // Not needed, or among the failures.
             }
-            match self.attach_tracepoint(name) {
-                Ok(link) => links.push((name, link)),
+            match self.attach_tracepoint(row) {
+                Ok(link) => links.push((row.name, link)),
                 Err(error) => failures.push(error),
             }
         }

@@ -13,18 +13,30 @@ use aya::{
 use profiler_common::event_loop::LoopThread;
 
 use super::{
-    features::online_cpus, load_error::LoadError, loaded, loader::LoadedObject, tracefs::TraceFs,
+    features::online_cpus,
+    load_error::LoadError,
+    loaded,
+    loader::LoadedObject,
+    programs::{Group, Hook, ProgramRow, programs_of, row},
+    tracefs::TraceFs,
 };
 
-/// The system calls; no kernel lacks all of them.
-const CALLS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
-/// The programs at their entries and returns, with how the kernel's tracepoints begin.
-const PROGRAMS: [(&str, &str); 2] = [
-    ("event_loop_call", "sys_enter_"),
-    ("event_loop_return", "sys_exit_"),
-];
-/// The end of a thread, with the kernel's name of the hook.
-const EXIT_PROGRAM: (&str, &str) = ("event_loop_exit", "sched_process_exit");
+/// The system calls, behind `epoll_`; no kernel lacks all of them.
+const CALLS: [&str; 3] = ["wait", "pwait", "pwait2"];
+/// The programs at their entries and returns, and the prefix of the tracepoints of each.
+fn call_programs() -> impl Iterator<Item = (&'static ProgramRow, &'static str)> {
+    programs_of(&[Group::EventLoops]).filter_map(|row| match row.hook {
+        Hook::SystemCalls(prefix) => Some((row, prefix)),
+        Hook::TracepointBtf(_)
+        | Hook::PerfEvent
+        | Hook::Iterator(_)
+        | Hook::Uprobe
+        | Hook::Command => None,
+    })
+}
+
+/// The end of a thread.
+const EXIT_PROGRAM: &ProgramRow = row("event_loop_exit");
 
 const TABLE: &str = "LOOPS";
 
@@ -68,17 +80,17 @@ pub struct EventLoopLinks {
 impl LoadedObject {
     /// Loads the programs, without attaching them.
     pub(super) fn load_event_loop(&mut self, btf: &Btf) -> Result<(), LoadError> {
-        self.allow("event_loop")?;
-        for (name, _hook) in PROGRAMS {
-            self.allow_growing_maps(name)?;
+        self.allow_group(Group::EventLoops)?;
+        for (row, _prefix) in call_programs() {
+            self.allow_program(row)?;
+            let name = row.name;
             let began = Instant::now();
             self.call_program(name)?
                 .load()
                 .map_err(|source| load_failed(name, source))?;
             self.note_load_time(name, began.elapsed());
         }
-        let (program, hook) = EXIT_PROGRAM;
-        self.load_tracepoint(program, hook, btf).map(drop)
+        self.load_tracepoint(EXIT_PROGRAM, btf).map(drop)
     }
 
     /// Starts watching event loops; the object was loaded for it. All the calls that this kernel has
@@ -89,17 +101,18 @@ impl LoadedObject {
         }
         let failed = |error: io::Error| LoadError::NoEpoll(format!("{error} ({REMEDY})"));
         let tracefs = TraceFs::open().map_err(failed)?;
-        let exit = self.attach_tracepoint(EXIT_PROGRAM.0)?;
+        let exit = self.attach_tracepoint(EXIT_PROGRAM)?;
         let mut calls = Vec::new();
-        for (name, hook) in PROGRAMS {
+        for (row, prefix) in call_programs() {
+            let name = row.name;
             let program = self.call_program(name)?.fd();
             let program = program.map_err(|source| load_failed(name, source))?;
             let program = program.as_fd().as_raw_fd();
             for call in CALLS {
-                let number = tracefs.system_call(&format!("{hook}{call}"));
+                let number = tracefs.system_call(&format!("{prefix}{call}"));
                 if let Some(number) = number.map_err(failed)? {
                     calls.push(attach(number, program).map_err(|error| {
-                        LoadError::NoEpoll(format!("attach {name} to {hook}{call}: {error}"))
+                        LoadError::NoEpoll(format!("attach {name} to {prefix}{call}: {error}"))
                     })?);
                 }
             }
@@ -130,10 +143,9 @@ impl LoadedObject {
     /// Calls that the kernel did not run the programs for, because another one was at work on that
     /// CPU; kernels that do not count them tell 0.
     pub fn missed_loop_calls(&self) -> u64 {
-        PROGRAMS
-            .iter()
-            .filter_map(|(name, _hook)| {
-                let fd = self.program(name)?.fd().ok()?;
+        call_programs()
+            .filter_map(|(row, _prefix)| {
+                let fd = self.program(row.name)?.fd().ok()?;
                 loaded::missed_runs(fd.as_fd().as_raw_fd())
             })
             .sum()

@@ -8,9 +8,13 @@ use std::{
 
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
 
-use super::{connections::NETWORK_PROGRAMS, load_error::LoadError, loader::LoadedObject};
+use super::{
+    load_error::LoadError,
+    loader::LoadedObject,
+    programs::{ProgramRow, network_programs, row},
+};
 
-const EVICT: &str = "network_evict";
+const EVICT: &ProgramRow = row("network_evict");
 
 /// Command number in `enum bpf_cmd`.
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
@@ -28,15 +32,15 @@ struct InfoAttributes {
 impl LoadedObject {
     /// Loads the program of [`Self::evict`].
     pub(super) fn load_evictor(&mut self) -> Result<(), LoadError> {
-        self.allow_growing_maps(EVICT)?;
+        self.allow_program(EVICT)?;
         let began = Instant::now();
         self.evictor()?
             .load()
             .map_err(|source| LoadError::Program {
-                program: EVICT,
+                program: EVICT.name,
                 source: source.into(),
             })?;
-        self.note_load_time(EVICT, began.elapsed());
+        self.note_load_time(EVICT.name, began.elapsed());
         Ok(())
     }
 
@@ -50,7 +54,7 @@ impl LoadedObject {
             .evictor()?
             .test_run(options)
             .map_err(|source| LoadError::Run {
-                program: EVICT,
+                program: EVICT.name,
                 source: std::io::Error::other(source),
             })?;
         Ok(result.return_value == 1)
@@ -70,11 +74,11 @@ impl LoadedObject {
 
     fn evictor(&mut self) -> Result<&mut RawTracePoint, LoadError> {
         self.ebpf()
-            .program_mut(EVICT)
-            .ok_or(LoadError::NoProgram(EVICT))?
+            .program_mut(EVICT.name)
+            .ok_or(LoadError::NoProgram(EVICT.name))?
             .try_into()
             .map_err(|source: ProgramError| LoadError::Program {
-                program: EVICT,
+                program: EVICT.name,
                 source: source.into(),
             })
     }
@@ -83,7 +87,7 @@ impl LoadedObject {
     /// that CPU, by program; only those that have some (kernel 5.12).
     pub fn missed_runs(&mut self) -> BTreeMap<String, u64> {
         let mut missed = BTreeMap::new();
-        for program in NETWORK_PROGRAMS {
+        for program in network_programs() {
             let loaded = self.ebpf().program(program.name);
             let Some(fd) = loaded.and_then(|program| program.fd().ok()) else {
                 continue;

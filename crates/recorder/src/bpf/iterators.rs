@@ -7,21 +7,25 @@ use aya::{
     programs::{Iter, ProgramError},
 };
 
-use super::{load_error::LoadError, loader::LoadedObject};
+use super::{
+    load_error::LoadError,
+    loader::LoadedObject,
+    programs::{ProgramRow, row},
+};
 
 /// Puts threads that sleep into the table of waits.
-const ASLEEP: &str = "off_cpu_asleep";
+const ASLEEP: &ProgramRow = row("off_cpu_asleep");
 
 /// Takes the kernel stacks of threads in that table.
-const SLEEPERS: &str = "off_cpu_sleepers";
+const SLEEPERS: &ProgramRow = row("off_cpu_sleepers");
 
 impl LoadedObject {
     /// Loads the program of [`Self::find_asleep`], without running it.
     pub(super) fn load_asleep(&mut self, btf: &Btf) -> Result<(), LoadError> {
-        self.allow(ASLEEP)?;
+        self.allow_program(ASLEEP)?;
         let began = Instant::now();
         self.load_iterator(ASLEEP, btf)?;
-        self.note_load_time(ASLEEP, began.elapsed());
+        self.note_load_time(ASLEEP.name, began.elapsed());
         Ok(())
     }
 
@@ -31,7 +35,7 @@ impl LoadedObject {
         if let Some(error) = self.take_asleep_failure() {
             return Err(error);
         }
-        self.run_iterator(ASLEEP)
+        self.run_iterator(ASLEEP.name)
     }
 
     /// Loads the program of [`Self::visit_sleepers`], without running it.
@@ -42,13 +46,14 @@ impl LoadedObject {
     /// Has the kernel stacks taken of threads that are off the CPU now; those of others are taken
     /// when they come back.
     pub fn visit_sleepers(&mut self) -> Result<(), LoadError> {
-        self.run_iterator(SLEEPERS)
+        self.run_iterator(SLEEPERS.name)
     }
 
-    fn load_iterator(&mut self, name: &'static str, btf: &Btf) -> Result<(), LoadError> {
-        self.iterator(name)?
-            .load("task", btf)
-            .map_err(|source| load_failed(name, source))
+    fn load_iterator(&mut self, row: &'static ProgramRow, btf: &Btf) -> Result<(), LoadError> {
+        let visited = row.hook.target().ok_or(LoadError::NoProgram(row.name))?;
+        self.iterator(row.name)?
+            .load(visited, btf)
+            .map_err(|source| load_failed(row.name, source))
     }
 
     fn run_iterator(&mut self, name: &'static str) -> Result<(), LoadError> {

@@ -26,6 +26,7 @@ use super::{
     map_memory, network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
+    programs::{Group, Hazard, ProgramRow, programs_of},
     reader::RecordReader,
     sizes::{Asked, Counting, Cpus, map_entries},
     switches::Measured,
@@ -33,13 +34,6 @@ use super::{
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 use profiler_memory::Ceiling;
-
-/// The tracepoint programs with the kernel's name of their hook.
-pub const PROCESS_PROGRAMS: [(&str, &str); 3] = [
-    ("process_fork", "sched_process_fork"),
-    ("process_exec", "sched_process_exec"),
-    ("process_exit", "sched_process_exit"),
-];
 
 static LOADING: Mutex<()> = Mutex::new(());
 
@@ -185,8 +179,8 @@ impl LoadedObject {
             unix_failure,
         };
         let mut failures = Vec::new();
-        for (program, hook) in PROCESS_PROGRAMS {
-            if let Err(error) = loaded.start_process_program(program, hook, &btf) {
+        for row in programs_of(&[Group::ProcessEvents]) {
+            if let Err(error) = loaded.start_process_program(row, &btf) {
                 tracing::warn!(%error, "process events are degraded");
                 failures.push(error);
             }
@@ -250,23 +244,24 @@ impl LoadedObject {
         Ok(())
     }
 
-    /// The same for a program of a tracepoint, a raw tracepoint or a probe in user space that uses a map which takes
-    /// memory as it is needed (`BPF_F_NO_PREALLOC`).
-    pub(super) fn allow_growing_maps(&self, name: &'static str) -> Result<(), LoadError> {
-        self.allow(name)?;
-        if kernel_faults().warns_of_growing_maps {
-            return Err(LoadError::Warns { program: name });
-        }
-        Ok(())
+    /// An error for a group that is denied as a whole.
+    pub(super) fn allow_group(&self, group: Group) -> Result<(), LoadError> {
+        group.probe().map_or(Ok(()), |probe| self.allow(probe))
     }
 
-    /// The same for a program that fills a ring buffer in an interrupt or under the lock of a run queue.
-    pub(super) fn allow_in_scheduler(&self, name: &'static str) -> Result<(), LoadError> {
-        self.allow(name)?;
-        if kernel_faults().ring_buffers_sleep {
-            return Err(LoadError::Realtime { program: name });
+    /// An error for a program that is denied, or that this kernel must not be asked for.
+    pub(super) fn allow_program(&self, row: &'static ProgramRow) -> Result<(), LoadError> {
+        self.allow(row.name)?;
+        let program = row.name;
+        match row.hazard {
+            Hazard::GrowingMaps if kernel_faults().warns_of_growing_maps => {
+                Err(LoadError::Warns { program })
+            }
+            Hazard::RingBufferInScheduler if kernel_faults().ring_buffers_sleep => {
+                Err(LoadError::Realtime { program })
+            }
+            Hazard::None | Hazard::GrowingMaps | Hazard::RingBufferInScheduler => Ok(()),
         }
-        Ok(())
     }
 
     /// The failure of [`Self::load`] to load the programs that measure waits, once.
@@ -295,8 +290,9 @@ impl LoadedObject {
     /// Attaches a program of a tracepoint that was loaded.
     pub(super) fn attach_tracepoint(
         &mut self,
-        name: &'static str,
+        row: &'static ProgramRow,
     ) -> Result<BtfTracePointLink, LoadError> {
+        let name = row.name;
         let failed = |source: ProgramError| LoadError::Attach {
             program: name,
             source: source.into(),
@@ -310,14 +306,15 @@ impl LoadedObject {
         program.take_link(link).map_err(failed)
     }
 
-    /// Loads a program of a tracepoint, without attaching it.
+    /// Loads a program of a tracepoint by its BTF type, without attaching it.
     pub(super) fn load_tracepoint(
         &mut self,
-        name: &'static str,
-        hook: &str,
+        row: &'static ProgramRow,
         btf: &Btf,
     ) -> Result<&mut BtfTracePoint, LoadError> {
-        self.allow(name)?;
+        self.allow_program(row)?;
+        let name = row.name;
+        let hook = row.hook.target().ok_or(LoadError::NoProgram(name))?;
         let program: &mut Program = self
             .ebpf
             .program_mut(name)
@@ -335,13 +332,12 @@ impl LoadedObject {
 
     fn start_process_program(
         &mut self,
-        name: &'static str,
-        hook: &str,
+        row: &'static ProgramRow,
         btf: &Btf,
     ) -> Result<(), LoadError> {
-        let program = self.load_tracepoint(name, hook, btf)?;
+        let program = self.load_tracepoint(row, btf)?;
         program.attach().map_err(|source| LoadError::Attach {
-            program: name,
+            program: row.name,
             source: source.into(),
         })?;
         Ok(())
@@ -349,9 +345,10 @@ impl LoadedObject {
 
     /// Loads a sampling program; call once, before [`Self::sample`].
     pub fn load_sampler(&mut self, sampler: Sampler) -> Result<(), LoadError> {
-        self.allow(sampler.probe())?;
-        let name = sampler.program();
-        self.allow_in_scheduler(name)?;
+        let row = sampler.program();
+        self.allow_group(row.group)?;
+        self.allow_program(row)?;
+        let name = row.name;
         let program = self
             .ebpf
             .program_mut(name)

@@ -19,6 +19,7 @@ mod offsets;
 mod payload;
 mod payload_records;
 mod perf;
+mod programs;
 mod reader;
 mod sizes;
 mod slices;
@@ -31,24 +32,28 @@ mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use check::{Checked, check_programs};
-pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
+pub use connections::{AnswerReader, EndedReader, NetworkLinks};
 pub use event_loop::EventLoopLinks;
 pub use features::{cpu_count, has_loop_helper, online_cpus};
 pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, loaded};
 pub use loader::{
-    KernelLog, LoadedObject, MapReport, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
-    enable_statistics,
+    KernelLog, LoadedObject, MapReport, ObjectRequest, ProgramReport, enable_statistics,
 };
 pub use network_calls::CallPlan;
 pub use network_offsets::drop_reasons;
-pub use object::is_embedded;
+pub use object::{embedded_programs, is_embedded};
 pub use offsets::OffsetError;
 pub use payload::{CaptureControl, PieceReader};
 pub use payload_records::PieceRecord;
 pub use perf::{ClockCheck, ClockChoice, Sampler, Sampling, check_clock};
+pub(crate) use programs::row;
+pub use programs::{
+    Group, Hazard, Hook, PROGRAMS, ProgramRow, find, is_of, minimum_kernel, network_programs,
+    programs_of,
+};
 pub use reader::{Record, RecordReader};
 pub use sizes::Counting;
 pub use switches::{Measured, Switches};
-pub use tls::{TLS_MINIMUM_KERNEL, TLS_PROGRAMS, TlsLink, TlsProbe};
+pub use tls::{TlsLink, TlsProbe};
 pub use unwind_maps::{Capture, CaptureReader, TakeBack, UnwindMaps};

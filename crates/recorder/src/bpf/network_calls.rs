@@ -11,12 +11,15 @@ use super::{
     load_error::LoadError,
     loader::LoadedObject,
     offsets::{OffsetError, member_offset},
+    programs::{Group, ProgramRow, is_of, row},
 };
 
-/// Programs that slow more than the connections they watch.
-const CALL_PROGRAMS: [&str; 2] = ["network_call", "network_call_end"];
-const SEGMENT_PROGRAM: &str = "network_segment";
 const CALL_TIMES: &str = "CALL_TIMES";
+
+/// What announces writes, reads and the arrival of data.
+const SEND: &ProgramRow = row("network_send");
+const RECEIVE: &ProgramRow = row("network_receive");
+const READY: &ProgramRow = row("network_ready");
 
 /// What system calls are watched for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,9 +40,9 @@ impl CallPlan {
     pub fn new(timed: bool, is_usable: impl Fn(&str) -> bool) -> Self {
         Self {
             timed,
-            counts_writes: !is_usable("network_send"),
-            counts_reads: !is_usable("network_receive"),
-            watches_segments: !is_usable("network_ready"),
+            counts_writes: !is_usable(SEND.name),
+            counts_reads: !is_usable(RECEIVE.name),
+            watches_segments: !is_usable(READY.name),
         }
     }
 
@@ -58,9 +61,10 @@ impl CallPlan {
 
     /// Whether a program is needed.
     pub fn needs(self, program: &str) -> bool {
-        if CALL_PROGRAMS.contains(&program) {
+        // These slow more than the connections they watch.
+        if is_of(Group::Calls, program) {
             self.watches_calls()
-        } else if program == SEGMENT_PROGRAM {
+        } else if is_of(Group::Segments, program) {
             self.watches_segments
         } else {
             true

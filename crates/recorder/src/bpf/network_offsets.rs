@@ -16,10 +16,10 @@ use profiler_model::DEFAULT_CAPTURE_BYTES;
 
 use super::{
     check::CHECK_NAMESPACE,
-    connections::NETWORK_PROGRAMS,
     network_calls::{self, CallPlan},
     offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
     payload,
+    programs::{ProgramRow, network_programs},
     sizes::Counting,
     tls,
 };
@@ -83,9 +83,8 @@ pub(super) fn wanted(
 /// Resolves every offset.
 fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
     let btf = kernel_btf()?;
-    let missing_hooks: Vec<&str> = NETWORK_PROGRAMS
-        .iter()
-        .map(|program| program.hook)
+    let missing_hooks: Vec<&str> = network_programs()
+        .filter_map(|program| program.hook.target())
         .filter(|hook| tracepoint_parameters(&btf, &format!("btf_trace_{hook}")).is_none())
         .collect();
     let (network_namespace, plan, capture_bytes, tls_bytes) = match wanted {
@@ -103,9 +102,11 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
             denied,
         } => {
             let is_usable = |name: &str| {
-                let mut programs = NETWORK_PROGRAMS.iter();
-                programs
-                    .any(|program| program.name == name && !missing_hooks.contains(&program.hook))
+                let is_there = |program: &ProgramRow| {
+                    let hook = program.hook.target();
+                    hook.is_some_and(|hook| !missing_hooks.contains(&hook))
+                };
+                network_programs().any(|program| program.name == name && is_there(program))
                     && !denied.iter().any(|denied| denied == name)
             };
             let plan = CallPlan::new(timed, is_usable);

@@ -16,9 +16,10 @@ use super::{
     loader::LoadedObject,
     offsets::{OffsetError, byte_and_mask, member_offset},
     payload_records::PieceRecord,
+    programs::{ProgramRow, row},
 };
 
-const CAPTURE: &str = "network_capture";
+const CAPTURE: &ProgramRow = row("network_capture");
 
 /// Where system calls say what they move.
 const PLACES: [(libc::c_long, u32); 12] = [
@@ -154,7 +155,7 @@ impl CaptureControl {
             .program
             .test_run(options)
             .map_err(|source| LoadError::Run {
-                program: CAPTURE,
+                program: CAPTURE.name,
                 source: std::io::Error::other(source),
             })?;
         Ok(result.return_value == 1)
@@ -175,7 +176,7 @@ impl LoadedObject {
     /// Tells the programs which system calls are which, and loads the program of
     /// [`CaptureControl::order`]; before the programs are attached.
     pub(super) fn load_capture(&mut self) -> Result<(), LoadError> {
-        self.allow_growing_maps(CAPTURE)?;
+        self.allow_program(CAPTURE)?;
         for (number, place) in PLACES {
             if let Ok(number) = u32::try_from(number) {
                 self.set_number("PAYLOAD_PLACES", number, place)?;
@@ -185,10 +186,10 @@ impl LoadedObject {
         self.capture()?
             .load()
             .map_err(|source| LoadError::Program {
-                program: CAPTURE,
+                program: CAPTURE.name,
                 source: source.into(),
             })?;
-        self.note_load_time(CAPTURE, began.elapsed());
+        self.note_load_time(CAPTURE.name, began.elapsed());
         Ok(())
     }
 
@@ -202,11 +203,12 @@ impl LoadedObject {
     pub fn take_capture_control(&mut self) -> Result<CaptureControl, LoadError> {
         const SAMPLING: &str = "PIECE_SAMPLING";
         let failed = |source: ProgramError| LoadError::Program {
-            program: CAPTURE,
+            program: CAPTURE.name,
             source: source.into(),
         };
         let info = self.capture()?.info().map_err(failed)?;
-        let program = RawTracePoint::from_program_info(info, CAPTURE.into()).map_err(failed)?;
+        let program =
+            RawTracePoint::from_program_info(info, CAPTURE.name.into()).map_err(failed)?;
         let map = self.ebpf().take_map(SAMPLING);
         let map = map.ok_or(LoadError::NoMap(SAMPLING))?;
         let sampling = Array::try_from(map).map_err(|source| LoadError::Map {
@@ -223,11 +225,11 @@ impl LoadedObject {
 
     fn capture(&mut self) -> Result<&mut RawTracePoint, LoadError> {
         self.ebpf()
-            .program_mut(CAPTURE)
-            .ok_or(LoadError::NoProgram(CAPTURE))?
+            .program_mut(CAPTURE.name)
+            .ok_or(LoadError::NoProgram(CAPTURE.name))?
             .try_into()
             .map_err(|source: ProgramError| LoadError::Program {
-                program: CAPTURE,
+                program: CAPTURE.name,
                 source: source.into(),
             })
     }

@@ -14,7 +14,11 @@ use aya::{
 };
 use profiler_model::Clock;
 
-use super::{features::online_cpus, load_error::LoadError};
+use super::{
+    features::online_cpus,
+    load_error::LoadError,
+    programs::{ProgramRow, row},
+};
 
 /// Which clocks may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +41,12 @@ pub enum Sampler {
 impl Sampler {
     pub(super) const ALL: [Self; 2] = [Self::OnCpu, Self::Wall];
 
-    pub(super) fn program(self) -> &'static str {
+    pub(super) fn program(self) -> &'static ProgramRow {
+        const ON_CPU: &ProgramRow = row("on_cpu");
+        const WALL: &ProgramRow = row("wall_sample");
         match self {
-            Self::OnCpu => "on_cpu",
-            Self::Wall => "wall_sample",
-        }
-    }
-
-    /// The probe by which it can be denied.
-    pub(super) fn probe(self) -> &'static str {
-        match self {
-            Self::OnCpu => "on_cpu",
-            Self::Wall => "wall",
+            Self::OnCpu => ON_CPU,
+            Self::Wall => WALL,
         }
     }
 }
@@ -91,7 +89,7 @@ impl Sampling {
                 }
             }
         }
-        Err(last.unwrap_or(LoadError::NoProgram(sampler.program())))
+        Err(last.unwrap_or(LoadError::NoProgram(sampler.program().name)))
     }
 
     /// Attaches CPUs that came online since, and forgets those that went: the kernel removes the event
@@ -110,7 +108,7 @@ impl Sampling {
                 SamplePolicy::Period(period_ns(self.frequency_hz)),
             ),
         };
-        let name = self.sampler.program();
+        let name = self.sampler.program().name;
         let program = program(ebpf, name)?;
         let online = online_cpus();
         for (_cpu, link) in take_gone(&mut self.links, &online) {
@@ -137,7 +135,7 @@ impl Sampling {
     /// Detaches; afterwards the program runs no more.
     pub(super) fn detach(&mut self, ebpf: &mut Ebpf) {
         let links = std::mem::take(&mut self.links);
-        if let Ok(program) = program(ebpf, self.sampler.program()) {
+        if let Ok(program) = program(ebpf, self.sampler.program().name) {
             for link in links.into_values() {
                 if let Err(error) = program.detach(link) {
                     tracing::debug!(%error, "detach perf event");

@@ -8,21 +8,14 @@ use profiler_common::{
     wakers::WokenKey,
 };
 
-use super::{load_error::LoadError, loader::LoadedObject};
+use super::{
+    load_error::LoadError,
+    loader::LoadedObject,
+    programs::{Group, ProgramRow, programs_of, row},
+};
 
-/// The programs with the kernel's name of their hook. The wake-up comes first, so that no wait is
-/// seen to begin whose wake-up would be missed.
-const SWITCH_PROGRAMS: [(&str, &str); 2] = [
-    ("off_cpu_wakeup", "sched_wakeup"),
-    ("off_cpu_switch", "sched_switch"),
-];
-
-/// The program that measures time on the CPU as well. It comes before the one that takes stacks,
-/// whose time is then no time of the thread that leaves.
-const SLICE_PROGRAM: (&str, &str) = ("wall_switch", "sched_switch");
-
-/// The program that looks at who wakes others.
-const WAKERS_PROGRAM: (&str, &str) = ("wakers_waking", "sched_waking");
+/// The program that depends on the arguments of its hook.
+const SWITCH: &ProgramRow = row("off_cpu_switch");
 
 /// What is measured at switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +26,12 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// The programs that it takes, in the order in which they are attached.
-    fn programs(self) -> Vec<(&'static str, &'static str)> {
-        let slices = (self == Self::WaitsAndSlices).then_some(SLICE_PROGRAM);
-        slices.into_iter().chain(SWITCH_PROGRAMS).collect()
+    /// The groups of programs that it takes.
+    fn groups(self) -> &'static [Group] {
+        match self {
+            Self::Waits => &[Group::Waits],
+            Self::WaitsAndSlices => &[Group::Slices, Group::Waits],
+        }
     }
 }
 
@@ -59,13 +54,12 @@ impl LoadedObject {
         arguments: u32,
         btf: &Btf,
     ) -> Result<(), LoadError> {
-        self.allow("off_cpu")?;
+        self.allow_group(Group::Waits)?;
         if arguments == SWITCH_UNKNOWN {
-            return Err(LoadError::Switch("off_cpu_switch"));
+            return Err(LoadError::Switch(SWITCH.name));
         }
-        for (program, hook) in measured.programs() {
-            self.allow_in_scheduler(program)?;
-            self.load_tracepoint(program, hook, btf)?;
+        for row in programs_of(measured.groups()) {
+            self.load_tracepoint(row, btf)?;
         }
         // Without it, threads that sleep at the end have no kernel stack; the end will say so.
         if let Err(error) = self.load_sleepers(btf) {
@@ -75,10 +69,11 @@ impl LoadedObject {
     }
 
     pub(super) fn load_wakers(&mut self, btf: &Btf) -> Result<(), LoadError> {
-        self.allow("wakers")?;
-        let (program, hook) = WAKERS_PROGRAM;
-        self.allow_in_scheduler(program)?;
-        self.load_tracepoint(program, hook, btf).map(drop)
+        self.allow_group(Group::Wakers)?;
+        for row in programs_of(&[Group::Wakers]) {
+            self.load_tracepoint(row, btf)?;
+        }
+        Ok(())
     }
 
     /// Whether waits are counted with who ended them.
@@ -107,10 +102,13 @@ impl LoadedObject {
             return Err(error);
         }
         let mut links = Vec::new();
-        // Wakers come first, for the same reason as wake-ups.
-        let wakers = self.knows_wakers.then_some(WAKERS_PROGRAM);
-        for (name, _hook) in wakers.into_iter().chain(measured.programs()) {
-            links.push(self.attach_tracepoint(name)?);
+        let wakers: &[Group] = if self.knows_wakers {
+            &[Group::Wakers]
+        } else {
+            &[]
+        };
+        for row in programs_of(&[wakers, measured.groups()].concat()) {
+            links.push(self.attach_tracepoint(row)?);
         }
         Ok(Switches { links })
     }

@@ -16,18 +16,18 @@ use profiler_tls_sites::{
     TlsCall,
 };
 
-use super::{load_error::LoadError, loader::LoadedObject};
+use super::{
+    load_error::LoadError,
+    loader::LoadedObject,
+    programs::{Group, ProgramRow, programs_of, row},
+};
 
 /// The programs of arguments, of results, of ciphertext that is handed out, and of rustls.
-pub const TLS_PROGRAMS: [&str; 5] = [
-    "tls_call",
-    "tls_result",
-    "tls_ciphertext",
-    "tls_rustls",
-    "tls_rustls_result",
-];
-/// `bpf_get_attach_cookie`.
-pub const TLS_MINIMUM_KERNEL: &str = "5.15";
+const CALL_PROGRAM: &ProgramRow = row("tls_call");
+const RESULT_PROGRAM: &ProgramRow = row("tls_result");
+const CIPHERTEXT_PROGRAM: &ProgramRow = row("tls_ciphertext");
+const RUSTLS_PROGRAM: &ProgramRow = row("tls_rustls");
+const RUSTLS_RESULT_PROGRAM: &ProgramRow = row("tls_rustls_result");
 
 /// Words of `struct pt_regs` by the number of the register: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8
 /// to r15 (`arch/x86/include/asm/ptrace.h`).
@@ -42,8 +42,7 @@ pub struct TlsLink {
 /// A place for a probe, as the kernel is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsProbe {
-    /// Which of [`TLS_PROGRAMS`].
-    program: &'static str,
+    program: &'static ProgramRow,
     /// In the file.
     pub offset: u64,
     cookie: SiteCookie,
@@ -54,11 +53,11 @@ impl TlsProbe {
     pub fn arguments(call: TlsCall, site: &EntrySite, offset: u64) -> Option<Self> {
         Some(Self {
             program: match (call.operation, call.library) {
-                (Operation::Ciphertext, _) => TLS_PROGRAMS[2],
+                (Operation::Ciphertext, _) => CIPHERTEXT_PROGRAM,
                 // It calls the socket, as others do.
-                (Operation::Handshake, _) => TLS_PROGRAMS[0],
-                (_, Library::Rustls) => TLS_PROGRAMS[3],
-                _ => TLS_PROGRAMS[0],
+                (Operation::Handshake, _) => CALL_PROGRAM,
+                (_, Library::Rustls) => RUSTLS_PROGRAM,
+                _ => CALL_PROGRAM,
             },
             offset,
             cookie: SiteCookie {
@@ -79,8 +78,8 @@ impl TlsProbe {
     pub fn result(call: TlsCall, site: &ReturnSite, offset: u64) -> Option<Self> {
         Some(Self {
             program: match call.library {
-                Library::Rustls => TLS_PROGRAMS[4],
-                _ => TLS_PROGRAMS[1],
+                Library::Rustls => RUSTLS_RESULT_PROGRAM,
+                _ => RESULT_PROGRAM,
             },
             offset,
             cookie: SiteCookie {
@@ -169,8 +168,9 @@ fn tls_processes_failed(source: aya::maps::MapError) -> LoadError {
 impl LoadedObject {
     /// Loads the programs, without attaching them.
     pub(super) fn load_tls(&mut self) -> Result<(), LoadError> {
-        for name in TLS_PROGRAMS {
-            self.allow_growing_maps(name)?;
+        for row in programs_of(&[Group::Tls]) {
+            self.allow_program(row)?;
+            let name = row.name;
             let began = Instant::now();
             self.tls_program(name)?
                 .load()
@@ -191,7 +191,7 @@ impl LoadedObject {
         pid: Option<u32>,
     ) -> Result<TlsLink, LoadError> {
         let failed = |source: ProgramError| LoadError::Attach {
-            program: probe.program,
+            program: probe.program.name,
             source: source.into(),
         };
         let point = UProbeAttachPoint {
@@ -204,7 +204,7 @@ impl LoadedObject {
             Some(pid) => UProbeScope::OneProcess(pid),
             None => UProbeScope::AllProcesses,
         };
-        let program = self.tls_program(probe.program)?;
+        let program = self.tls_program(probe.program.name)?;
         let id = program.attach(point, path, scope).map_err(failed)?;
         let link = program.take_link(id).map_err(failed)?;
         Ok(TlsLink { _link: link })
@@ -338,6 +338,6 @@ mod tests {
             result: RegisterNumber::RBX,
         };
         let probe = TlsProbe::result(CALL, &one, 1).unwrap();
-        assert_eq!((probe.cookie.first, probe.program), (5, "tls_result"));
+        assert_eq!((probe.cookie.first, probe.program.name), (5, "tls_result"));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use profiler_model::{LossKind, Losses};
 use profiler_recording::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 
-use crate::bpf::TLS_PROGRAMS;
+use crate::bpf::{Group, is_of};
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -60,9 +60,7 @@ impl ProbeStatuses {
     pub fn unknown(&self, denied: &[String]) -> Vec<String> {
         self.with(|board| {
             let is_known = |name: &String| {
-                board.probes.contains_key(name)
-                    || name == "bpf_loop"
-                    || TLS_PROGRAMS.contains(&name.as_str())
+                board.probes.contains_key(name) || name == "bpf_loop" || is_of(Group::Tls, name)
             };
             let unknown = denied.iter().filter(|name| !is_known(name));
             unknown.cloned().collect()

@@ -49,8 +49,8 @@ use super::{
     unix_sockets::{self, UnixReport, UnixSockets},
 };
 use crate::bpf::{
-    AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks, ObjectRequest,
-    Record, RecordReader, drop_reasons,
+    AnswerReader, Counting, LoadError, LoadedObject, NetworkLinks, ObjectRequest, ProgramRow,
+    Record, RecordReader, drop_reasons, network_programs, row,
 };
 
 /// Time between two results.
@@ -61,7 +61,7 @@ const BUSY_SHARE: u32 = 5;
 const TABLE_QUEUE: usize = 2;
 
 /// The program that makes room in the kernel's table, and what it is called where it is missing.
-const EVICTOR: &str = "network_evict";
+const EVICTOR: &ProgramRow = row("network_evict");
 const EVICTION: &str = "eviction";
 
 /// What a result says when nothing more can come.
@@ -95,7 +95,7 @@ pub struct NetworkCollector {
 
 impl NetworkCollector {
     pub fn new(table: ProcessTable, statuses: ProbeStatuses, config: NetworkConfig) -> Self {
-        for program in NETWORK_PROGRAMS {
+        for program in network_programs() {
             statuses.announce(program.name, program.minimum_kernel, &config.denied);
         }
         requests::announce(&statuses, &config.denied);
@@ -160,7 +160,7 @@ impl Collector for NetworkCollector {
         let mut sources = self.report(&links, &failures);
         let evictor = failures
             .iter()
-            .find(|failure| failure.program() == Some(EVICTOR));
+            .find(|failure| failure.program() == Some(EVICTOR.name));
         if let Some(failure) = evictor {
             sources
                 .unavailable

@@ -8,7 +8,7 @@ use profiler_common::network_calls::{
 use profiler_recording::{ProbeState, ProbeStatus};
 
 use super::{MetricSources, NetworkCollector, Session};
-use crate::bpf::{LoadError, NETWORK_PROGRAMS, NetworkLinks};
+use crate::bpf::{LoadError, NetworkLinks, network_programs};
 
 impl NetworkCollector {
     /// Writes the state of every program, and says where each metric comes from.
@@ -18,7 +18,7 @@ impl NetworkCollector {
                 .iter()
                 .find(|failure| failure.program() == Some(name))
         };
-        for program in NETWORK_PROGRAMS {
+        for program in network_programs() {
             let failure = failure_of(program.name);
             let state = match failure {
                 None if links.is_attached(program.name) => ProbeState::Attached,

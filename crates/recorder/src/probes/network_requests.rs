@@ -27,26 +27,23 @@ use super::{
     },
     Session,
 };
-use crate::bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS};
+use crate::bpf::{Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of, row};
 
 /// The name of this in what a result says of its sources.
 const PAYLOAD: &str = "requests";
-const HOOKS: &str = "sock_send_length, sock_recv_length";
-/// Both are needed: an answer without its request says nothing.
-const PROGRAMS: [&str; 4] = [
-    "network_send",
-    "network_receive",
-    "network_payload_sent",
-    "network_payload_received",
+/// Both directions are needed: an answer without its request says nothing.
+const PROGRAMS: [&ProgramRow; 4] = [
+    row("network_send"),
+    row("network_receive"),
+    row("network_payload_sent"),
+    row("network_payload_received"),
 ];
 /// What says of which connections how much is captured. It is run and not attached.
-const CONTROL: &str = "network_capture";
-/// That of the tracepoints above.
-const MINIMUM_KERNEL: &str = "6.3";
+const CONTROL: &ProgramRow = row("network_capture");
 
 /// Tells that requests can be looked for, before any task does.
 pub(super) fn announce(statuses: &ProbeStatuses, denied: &[String]) {
-    statuses.announce(CONTROL, MINIMUM_KERNEL, denied);
+    statuses.announce(CONTROL.name, CONTROL.minimum_kernel, denied);
 }
 
 impl Listener for Tracker {
@@ -112,12 +109,12 @@ impl Requests {
         let tracker = Tracker::new(tracker);
         let payload = Payload::start(reader, control, tracker, options.cpu_percent)
             .map_err(|error| failed(format!("start the thread that reads payload: {error}")))?;
-        sources.from.insert(PAYLOAD.to_owned(), HOOKS.to_owned());
+        sources.from.insert(PAYLOAD.to_owned(), hooks());
         let tls = if options.tls {
             let is_of_tls = |failure: &&LoadError| {
                 failure
                     .program()
-                    .is_some_and(|name| TLS_PROGRAMS.contains(&name))
+                    .is_some_and(|name| is_of(Group::Tls, name))
             };
             let failure = failures.iter().find(is_of_tls).map(ToString::to_string);
             let share = options.cpu_percent.div_ceil(TLS_PART);
@@ -273,6 +270,12 @@ impl Requests {
     }
 }
 
+/// Where payload comes from.
+fn hooks() -> String {
+    let [send, receive, ..] = PROGRAMS.map(|program| program.hook.target().unwrap_or_default());
+    format!("{send}, {receive}")
+}
+
 /// Why there is no payload; `None` when there is.
 fn missing(links: &NetworkLinks, failures: &[LoadError]) -> Option<String> {
     let failure_of = |name: &str| {
@@ -281,26 +284,27 @@ fn missing(links: &NetworkLinks, failures: &[LoadError]) -> Option<String> {
             .find(|failure| failure.program() == Some(name))
             .map(ToString::to_string)
     };
-    let detached = PROGRAMS.iter().find(|name| !links.is_attached(name));
+    let mut names = PROGRAMS.iter().map(|program| program.name);
+    let detached = names.find(|name| !links.is_attached(name));
     let detached =
         detached.map(|name| failure_of(name).unwrap_or_else(|| format!("{name} is not attached")));
-    detached.or_else(|| failure_of(CONTROL))
+    detached.or_else(|| failure_of(CONTROL.name))
 }
 
 /// What the board says of payload once a task has asked for it.
 pub(super) fn status(links: &NetworkLinks, failures: &[LoadError]) -> ProbeStatus {
     let reason = missing(links, failures);
     let is_denied =
-        |failure: &LoadError| matches!(failure, LoadError::Denied(name) if *name == CONTROL);
+        |failure: &LoadError| matches!(failure, LoadError::Denied(name) if *name == CONTROL.name);
     ProbeStatus {
-        name: CONTROL.to_owned(),
+        name: CONTROL.name.to_owned(),
         state: match &reason {
             None => ProbeState::Attached,
             Some(_) if failures.iter().any(is_denied) => ProbeState::Denied,
             Some(_) => ProbeState::Unavailable,
         },
         reason,
-        minimum_kernel: MINIMUM_KERNEL.to_owned(),
+        minimum_kernel: CONTROL.minimum_kernel.to_owned(),
     }
 }
 

@@ -31,7 +31,8 @@ use super::{
     wait_watch::WaitWatch,
 };
 use crate::bpf::{
-    Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count,
+    Counting, EventLoopLinks, Group, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count,
+    minimum_kernel,
 };
 
 /// Chunks that may wait for the engine; more stay with the session and are merged.
@@ -39,9 +40,8 @@ const CHUNK_QUEUE: usize = 8;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The probe of event loops, and the oldest kernel that has its hooks.
+/// The probe of event loops.
 const EVENT_LOOP: &str = "event_loop";
-const EVENT_LOOP_KERNEL: &str = "5.15";
 
 /// Largest counting table, entries (about 30 MB of kernel memory for both).
 const MAX_COUNT_ENTRIES: u32 = 1 << 17;
@@ -81,9 +81,13 @@ impl SampleRecorder {
         config: SampleRecorderConfig,
     ) -> Self {
         for kind in TaskKind::PROFILES {
-            statuses.announce(kind.name(), "5.15", &config.denied);
+            statuses.announce(kind.name(), minimum_kernel(group_of(kind)), &config.denied);
         }
-        statuses.announce(EVENT_LOOP, EVENT_LOOP_KERNEL, &config.denied);
+        statuses.announce(
+            EVENT_LOOP,
+            minimum_kernel(Group::EventLoops),
+            &config.denied,
+        );
         Self {
             table,
             symbolizer,
@@ -159,11 +163,22 @@ impl SampleRecorder {
             name: EVENT_LOOP.to_owned(),
             state,
             reason,
-            minimum_kernel: EVENT_LOOP_KERNEL.to_owned(),
+            minimum_kernel: minimum_kernel(Group::EventLoops).to_owned(),
         });
         attached
             .map_err(|error| notes.push(format!("{error}; event loops are not watched")))
             .ok()
+    }
+}
+
+/// The programs without which a task of this kind measures nothing.
+fn group_of(kind: TaskKind) -> Group {
+    match kind {
+        TaskKind::OnCpu => Group::Samples,
+        TaskKind::Wall => Group::WallSamples,
+        TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
+            Group::Waits
+        }
     }
 }
 
@@ -198,7 +213,7 @@ impl Collector for SampleRecorder {
                     _ => ProbeState::Unavailable,
                 },
                 reason: Some(error.to_string()),
-                minimum_kernel: "5.15".to_owned(),
+                minimum_kernel: minimum_kernel(group_of(request.spec.kind)).to_owned(),
             });
             CollectError::Probe {
                 probe,

@@ -19,7 +19,9 @@ use profiler_model::{LossKind, ProcessEvent, ProcessEventKind};
 use profiler_recording::{ProbeState, ProbeStatus};
 
 use super::{board::ProbeStatuses, timeline::Origin};
-use crate::bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader};
+use crate::bpf::{
+    Counting, Group, LoadError, LoadedObject, ObjectRequest, Record, RecordReader, programs_of,
+};
 
 /// How long the reader sleeps without an event; bounds the time to notice the end.
 const WAIT: Duration = Duration::from_millis(200);
@@ -150,11 +152,11 @@ pub(super) fn event(record: &ProcessRecord, origin: Origin) -> Option<ProcessEve
 
 /// Writes the state of the three programs.
 fn report(statuses: &ProbeStatuses, failures: &[LoadError], all: Option<&LoadError>) {
-    for (name, _hook) in crate::bpf::PROCESS_PROGRAMS {
+    for row in programs_of(&[Group::ProcessEvents]) {
         let failure = all.or_else(|| {
             failures
                 .iter()
-                .find(|failure| failure.program() == Some(name))
+                .find(|failure| failure.program() == Some(row.name))
         });
         let state = match failure {
             None => ProbeState::Attached,
@@ -162,10 +164,10 @@ fn report(statuses: &ProbeStatuses, failures: &[LoadError], all: Option<&LoadErr
             Some(_) => ProbeState::Unavailable,
         };
         statuses.set(ProbeStatus {
-            name: name.to_owned(),
+            name: row.name.to_owned(),
             state,
             reason: failure.map(ToString::to_string),
-            minimum_kernel: "5.15".to_owned(),
+            minimum_kernel: row.minimum_kernel.to_owned(),
         });
     }
 }

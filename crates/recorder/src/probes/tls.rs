@@ -39,7 +39,7 @@ use super::{
     tls_report::{add_ciphertext, file_report, left_out_reason},
     tls_turns::{LOOK_SOON, Room, Waiting, due},
 };
-use crate::bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe};
+use crate::bpf::{Group, LoadError, LoadedObject, TlsLink, TlsProbe, is_of};
 
 /// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
 /// program of 100 MB takes half a second.
@@ -554,7 +554,7 @@ fn program_ns(object: &LoadedObject) -> Option<u64> {
     let programs = object.programs();
     let tls = programs
         .iter()
-        .filter(|program| TLS_PROGRAMS.contains(&program.name.as_str()));
+        .filter(|program| is_of(Group::Tls, &program.name));
     let (runs, time) = tls.fold((0, Duration::ZERO), |(runs, time), program| {
         (runs + program.run_count, time + program.run_time)
     });

@@ -1,0 +1,4 @@
+//! Tests of the eBPF object and of single probes on the kernel of the machine, as root. They fail without the object and
+//! without root, and say so.
+
+mod table;
