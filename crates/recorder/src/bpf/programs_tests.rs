@@ -1,4 +1,4 @@
-//! The table of programs against the eBPF sources.
+//! The table of programs against the eBPF sources, and as it stands in docs/kernel-support.md.
 
 use std::{
     collections::BTreeMap,
@@ -106,4 +106,50 @@ fn a_row_says_in_half_a_sentence_what_is_missing() {
             row.without
         );
     }
+}
+
+/// The lines of docs/kernel-support.md between which the table stands.
+const BEGIN: &str = "<!-- programs: made from crates/recorder/src/bpf/programs.rs -->";
+const END: &str = "<!-- end of programs -->";
+
+/// The table for people.
+fn document() -> String {
+    let rows = PROGRAMS.iter().map(|row| {
+        let since = match row.hazard {
+            Hazard::None => String::new(),
+            Hazard::GrowingMaps => "; refused before 6.1".to_owned(),
+            Hazard::RingBufferInScheduler => "; with `PREEMPT_RT` 6.12, 6.6.84".to_owned(),
+        };
+        format!(
+            "| `{}` | `{}` | {}{since} | {} | {} |\n",
+            row.name,
+            row.hook,
+            row.minimum_kernel,
+            row.group.name().replace('_', " "),
+            row.without
+        )
+    });
+    let head = "| program | hook | since | needed for | without it |\n|---|---|---|---|---|\n";
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}
+
+#[test]
+fn the_document_lists_the_programs_as_they_are() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernel-support.md");
+    let parts = || {
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).expect("the line before the table");
+        let (table, after) = rest.split_once(END).expect("the line behind the table");
+        (before.to_owned(), table.to_owned(), after.to_owned())
+    };
+    let current = format!("\n{}", document());
+    if std::env::var_os("BLESS").is_some() {
+        let (before, _, after) = parts();
+        fs::write(&path, format!("{before}{BEGIN}{current}{END}{after}")).unwrap();
+    }
+    assert!(
+        parts().1 == current,
+        "docs/kernel-support.md does not list the programs as they are; BLESS=1 PROFILER_SKIP_EBPF=1 cargo test \
+         -p profiler-recorder --lib document_lists writes the table"
+    );
 }
