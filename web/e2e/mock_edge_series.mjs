@@ -22,7 +22,7 @@ export function edgeSeries(edge, unavailable, seconds, range) {
     return inside.map((i) => until[i] - (i === 0 ? 0 : until[i - 1]));
   };
   const values = (found, sum) => {
-    if (found === null || found.histogram === null) return null;
+    if (found.histogram === null) return null;
     const buckets = found.histogram.counts.map((total) => spread(total));
     const counts = inside.map((_, step) =>
       buckets.flatMap((of, bucket) => (of[step] > 0 ? [[bucket, of[step]]] : [])),
@@ -34,29 +34,30 @@ export function edgeSeries(edge, unavailable, seconds, range) {
       buckets: counts,
     };
   };
-  const calls = (found) =>
-    found && { count: spread(found.count), bytes: spread(found.bytes), time: values(found, found.time_ns) };
   const named = (count, by) => ({
     count: spread(count),
     by_name: Object.fromEntries(Object.entries(by).map(([name, number]) => [name, spread(number)])),
   });
-  const side = (found) =>
-    found && {
-      connections: spread(found.connections.count),
-      open: inside.map(() => found.connections.open),
-      write: calls(found.write),
-      read: calls(found.read),
-      connect: values(found.connect, found.connect?.time_ns),
+  /** The series of one metric, of the form that its totals have. */
+  const series = (found) => {
+    if (found === null) return null;
+    if ("bytes" in found)
+      return { count: spread(found.count), bytes: spread(found.bytes), time: values(found, found.time_ns) };
+    if ("histogram" in found) return values(found, found.sum ?? found.time_ns);
+    if ("sent" in found) return { sent: spread(found.sent), received: spread(found.received) };
+    const by = found.by_reason ?? found.by_errno;
+    return by === undefined ? spread(found.count) : named(found.count, by);
+  };
+  const side = (found) => {
+    if (found === null) return null;
+    const { connections, min_rtt_us: _, socket: __, ...metrics } = found;
+    return {
+      connections: spread(connections.count),
+      open: inside.map(() => connections.open),
       connects_failed: found.connect && spread(found.connect.failed),
-      accept: values(found.accept, found.accept?.time_ns),
-      close: values(found.close, found.close?.time_ns),
-      write_rtt_us: values(found.write_rtt_us, found.write_rtt_us?.sum),
-      receive_wait: values(found.receive_wait, found.receive_wait?.time_ns),
-      retransmit: found.retransmit && spread(found.retransmit.count),
-      drop: found.drop && named(found.drop.count, found.drop.by_reason),
-      reset: found.reset && { sent: spread(found.reset.sent), received: spread(found.reset.received) },
-      error: found.error && named(found.error.count, found.error.by_errno),
+      ...Object.fromEntries(Object.entries(metrics).map(([name, metric]) => [name, series(metric)])),
     };
+  };
   return {
     edge: edge.id,
     steps_ms: inside.map((i) => [i * 1000, (i + 1) * 1000]),

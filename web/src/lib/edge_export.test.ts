@@ -2,42 +2,25 @@ import { expect, test } from "vitest";
 import type { EdgeTable } from "../api/types";
 import { containerNames } from "./containers_testing";
 import { edgesCsv } from "./edge_export";
-
-const end = (comm: string | null, address: string) => ({
-  pid: comm === null ? null : 7,
-  start_ticks: comm === null ? null : 1,
-  comm,
-  container: null,
-  name: null,
-  address,
-  network_namespace: null,
-  port: null,
-});
+import { edgeEnd, edgeOf, edgeSide, untimed } from "./edges_testing";
 
 test("each edge is a line, the unknown is empty, and text stays text", () => {
-  const side = {
+  const side = edgeSide({
     connections: { count: 3, open: 1 },
-    write: { count: 2, bytes: 40, time_ns: null, histogram: null },
-    read: { count: 1, bytes: 9, time_ns: null, histogram: null },
-    retransmit: null,
+    write: untimed(2, 40),
+    read: untimed(1, 9),
     drop: { count: 4, by_reason: {} },
-    reset: null,
-    error: null,
-    receive_wait: null,
-    write_rtt_us: null,
-    min_rtt_us: null,
-  };
+  });
+  const client = edgeEnd({ comm: '=cmd|"x",\n', pid: 7, address: "10.0.0.1" });
+  const server = edgeEnd({ address: "10.0.0.2", port: 80, container: "c0" });
   const table = {
     edges: [
-      {
-        id: "00ff",
-        client: end('=cmd|"x",\n', "10.0.0.1"),
-        server: { ...end(null, "10.0.0.2"), port: 80, container: "c0" },
-        original_destination: "10.0.0.9:80",
-        protocol: "tcp",
-        tls: null,
-        metrics: { client: side, server: null },
-      },
+      edgeOf(
+        client,
+        server,
+        { client: side, server: null },
+        { id: "00ff", original_destination: "10.0.0.9:80" },
+      ),
     ],
     containers: {
       c0: containerNames("shop", "web-0", "web", {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Edge, EdgeSide, SideSeries, ValueSeries } from "../api/types";
+import type { Edge, EdgeSide, ValueSeries } from "../api/types";
 import {
   betweenWords,
   drawnBounds,
@@ -29,6 +29,7 @@ import {
   troubleText,
   worst,
 } from "./edge_signals";
+import { edgeEnd, edgeOf, edgeSide, sideSeries, untimed } from "./edges_testing";
 
 const BOUNDS = [0, 10, 20, 25, 5_000_000];
 const STEPS: Steps = [
@@ -155,26 +156,9 @@ test("numbers of an edge that is always watched are of its last minute, not of t
   }
 });
 
-const NOTHING: SideSeries = {
-  connections: [],
-  open: [],
-  write: null,
-  read: { count: [1], bytes: [9], time: null },
-  connect: null,
-  connects_failed: null,
-  accept: null,
-  close: null,
-  write_rtt_us: null,
-  receive_wait: null,
-  retransmit: null,
-  drop: null,
-  reset: { sent: [1], received: [2] },
-  error: null,
-};
-
 test("what is not measured has a reason and is never 0", () => {
   const rows = rowsOf(
-    NOTHING,
+    sideSeries({ read: { count: [1], bytes: [9], time: null }, reset: { sent: [1], received: [2] } }),
     { write: "no hook", "read.time_ns": "not timed", accept: "too old" },
     "server",
   );
@@ -190,42 +174,13 @@ test("what is not measured has a reason and is never 0", () => {
 });
 
 function edge(change: Partial<EdgeSide>): Edge {
-  const side: EdgeSide = {
-    connections: { count: 1, open: 0 },
-    write: { count: 2, bytes: 1000, time_ns: null, histogram: null },
-    read: { count: 1, bytes: 24, time_ns: null, histogram: null },
-    connect: null,
-    accept: null,
-    close: null,
-    write_rtt_us: null,
-    min_rtt_us: null,
-    receive_wait: null,
+  const client = edgeSide({
+    write: untimed(2, 1000),
+    read: untimed(1, 24),
     retransmit: { count: 0 },
-    drop: null,
-    reset: null,
-    error: null,
-    socket: null,
     ...change,
-  };
-  const end = {
-    pid: null,
-    start_ticks: null,
-    comm: null,
-    container: null,
-    name: null,
-    address: "",
-    network_namespace: null,
-    port: null,
-  };
-  return {
-    id: "0",
-    client: end,
-    server: end,
-    original_destination: null,
-    protocol: "tcp",
-    tls: null,
-    metrics: { client: side, server: null },
-  };
+  });
+  return edgeOf(edgeEnd(), edgeEnd(), { client, server: null });
 }
 
 describe("numbers of a line", () => {

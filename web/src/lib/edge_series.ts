@@ -1,54 +1,24 @@
 // One edge over time: what the page of an edge shows, made of exact counts for each step.
 
 import type { EdgeSeries, Histogram, SideSeries, ValueSeries } from "../api/types";
+import { type Counted, countedOf, EDGE_METRICS, type EdgeMetric, type MetricKey } from "./edge_metrics";
 import type { Between } from "./edges";
-import { percentile, SMOOTHED_RTT } from "./edges";
+import { percentile } from "./edges";
 
 export type Steps = EdgeSeries["steps_ms"];
 
-export type RowKey =
-  | "write"
-  | "read"
-  | "rtt"
-  | "connect"
-  | "close"
-  | "wait"
-  | "retransmit"
-  | "drop"
-  | "reset"
-  | "error";
+/** What stands in a row: how long it took to connect, at the client, and to be accepted, at the server, are one. */
+export type RowKey = Exclude<MetricKey, "accept">;
 
 /** One measured thing at one end. */
-export interface Row {
-  readonly title: string;
-  readonly help: string;
-  /** What is counted, in the plural. */
-  readonly unit: string;
-  /** Null: not measured; `reason` says why. */
-  readonly count: readonly number[] | null;
-  readonly bytes: readonly number[] | null;
-  readonly values: ValueSeries | null;
-  /** Nanoseconds of a unit of `values`. */
-  readonly unitNs: number;
+export interface Row extends Omit<EdgeMetric, "id">, Counted {
+  /** Why it is not measured, where it is not. */
   readonly reason: string;
-  /** Parts of the count by name; untrusted. */
-  readonly parts: Readonly<Record<string, readonly number[]>>;
   /** Why there are no times, where there could be. */
   readonly timesReason: string;
 }
 
-export const ROWS: readonly RowKey[] = [
-  "write",
-  "read",
-  "rtt",
-  "connect",
-  "close",
-  "wait",
-  "retransmit",
-  "drop",
-  "reset",
-  "error",
-];
+export const ROWS = Object.keys(EDGE_METRICS).filter((key): key is RowKey => key !== "accept");
 
 export function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, number) => all + number, 0);
@@ -259,117 +229,18 @@ export function rowsOf(
   reasons: Reasons,
   side: "client" | "server",
 ): Readonly<Record<RowKey, Row>> {
-  const plain = {
-    bytes: null,
-    values: null,
-    unitNs: 1,
-    parts: {},
-    timesReason: "",
-    reason: "",
-  } as const;
   const reason = (metric: string): string => reasons[metric] ?? "no reason is given";
-  const times = (
-    title: string,
-    help: string,
-    unit: string,
-    metric: string,
-    values: ValueSeries | null,
-    unitNs = 1,
-  ): Row => ({
-    ...plain,
-    title,
-    help,
-    unit,
-    count: values?.count ?? null,
-    values,
-    unitNs,
-    reason: reason(metric),
-  });
-  const calls = (title: string, metric: "write" | "read"): Row => {
-    const found = series[metric];
+  const row = (key: RowKey): Row => {
+    const own = key === "connect" && side === "server" ? "accept" : key;
+    const { id, ...metric } = EDGE_METRICS[own];
+    const counted = countedOf(series, own);
+    const untimed = counted.bytes !== null && counted.values === null;
     return {
-      ...plain,
-      title,
-      help: `${title}: calls that moved something; their time, where it is measured`,
-      unit: "calls",
-      count: found?.count ?? null,
-      bytes: found?.bytes ?? null,
-      values: found?.time ?? null,
-      reason: reason(metric),
-      timesReason: found !== null && found.time === null ? reason(`${metric}.time_ns`) : "",
+      ...metric,
+      ...counted,
+      reason: reason(id),
+      timesReason: untimed ? reason(`${id}.time_ns`) : "",
     };
   };
-  const counted = (
-    title: string,
-    help: string,
-    unit: string,
-    metric: string,
-    count: readonly number[] | null,
-    parts: Row["parts"] = {},
-  ): Row => ({ ...plain, title, help, unit, count, parts, reason: reason(metric) });
-  const connect: Row =
-    side === "client"
-      ? {
-          ...times("Connect", "From asking to the answer", "connected", "connect", series.connect),
-          parts: series.connects_failed === null ? {} : { failed: series.connects_failed },
-        }
-      : times(
-          "Accept wait",
-          "From the establishment until the process took the connection out of the queue",
-          "accepted",
-          "accept",
-          series.accept,
-        );
-  const { reset } = series;
-  return {
-    write: calls("Write", "write"),
-    read: calls("Read", "read"),
-    rtt: times("Smoothed RTT", SMOOTHED_RTT, "values", "write_rtt_us", series.write_rtt_us, 1e3),
-    connect,
-    close: times(
-      "Close",
-      "From the end of sending until the socket was closed",
-      "closed",
-      "close",
-      series.close,
-    ),
-    wait: times(
-      "Receive wait",
-      "From the arrival of data until the process read it",
-      "reads",
-      "receive_wait",
-      series.receive_wait,
-    ),
-    retransmit: counted(
-      "Retransmits",
-      "Segments that were sent again",
-      "segments",
-      "retransmit",
-      series.retransmit,
-    ),
-    drop: counted(
-      "Drops",
-      "Packets that the kernel dropped, by its own reasons",
-      "packets",
-      "drop",
-      series.drop?.count ?? null,
-      series.drop?.by_name,
-    ),
-    reset: counted(
-      "Resets",
-      "Connections that were broken off",
-      "resets",
-      "reset",
-      reset === null ? null : reset.sent.map((value, i) => value + (reset.received[i] ?? 0)),
-      reset === null ? {} : { sent: reset.sent, received: reset.received },
-    ),
-    error: counted(
-      "Errors",
-      "Connections that ended with an error, by its number",
-      "errors",
-      "error",
-      series.error?.count ?? null,
-      series.error?.by_name,
-    ),
-  };
+  return Object.fromEntries(ROWS.map((key) => [key, row(key)])) as Record<RowKey, Row>;
 }

@@ -2,6 +2,7 @@
 
 import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { lostPackets } from "./drop_reasons";
+import { histogramOfSides } from "./edge_metrics";
 import { type Between, betweenText, percentile } from "./edges";
 import { bytes, count, duration } from "./format";
 
@@ -59,18 +60,6 @@ function sum(
   return all;
 }
 
-function together(histograms: readonly (Histogram | null | undefined)[]): Histogram | null {
-  let all: Histogram | null = null;
-  for (const found of histograms) {
-    if (found === null || found === undefined) continue;
-    all =
-      all === null
-        ? found
-        : { bounds: all.bounds, counts: all.counts.map((value, i) => value + (found.counts[i] ?? 0)) };
-  }
-  return all;
-}
-
 function least(values: readonly (number | null)[]): number | null {
   const known = values.filter((value): value is number => value !== null);
   return known.length === 0 ? null : Math.min(...known);
@@ -108,10 +97,10 @@ export function countersOf(edges: readonly Edge[]): Counters {
       (side) => side.reset?.count,
     ),
     errors: sum(all, (side) => side.error?.count),
-    rtt: together(seen.map((side) => side.write_rtt_us?.histogram)),
+    rtt: histogramOfSides(seen, "rtt"),
     minRtt: least(seen.map((side) => side.min_rtt_us)),
-    wait: together(all.map((side) => side.receive_wait?.histogram)),
-    connect: together(seen.map((side) => side.connect?.histogram)),
+    wait: histogramOfSides(all, "wait"),
+    connect: histogramOfSides(seen, "connect"),
   };
 }
 

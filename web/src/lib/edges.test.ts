@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { containerNames } from "./containers_testing";
 import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
+import { edgeEnd, edgeOf, edgeSide, untimed } from "./edges_testing";
 import { asCli, NO_SELECTOR, specOf, type TaskForm, targetText } from "./task_spec";
 
 /** Bounds in microseconds, as the round-trip time has them. */
@@ -9,45 +10,18 @@ const BOUNDS = [0, 10, 1000, 1200, 5_000_000];
 const histogram = (...counts: number[]): Histogram => ({ bounds: BOUNDS, counts });
 
 function side(change: Partial<EdgeSide> = {}): EdgeSide {
-  return {
-    connections: { count: 1, open: 0 },
-    write: { count: 2, bytes: 100, time_ns: null, histogram: null },
-    read: { count: 1, bytes: 30, time_ns: null, histogram: null },
-    connect: null,
-    accept: null,
-    close: null,
-    write_rtt_us: null,
-    min_rtt_us: null,
-    receive_wait: null,
+  return edgeSide({
+    write: untimed(2, 100),
+    read: untimed(1, 30),
     retransmit: { count: 1 },
-    drop: null,
     reset: { count: 1, sent: 1, received: 0 },
-    error: null,
-    socket: { sent_bytes: 0, received_bytes: 0, written_bytes: 0, read_bytes: 0 },
     ...change,
-  };
+  });
 }
 
 function edge(client: EdgeSide | null, server: EdgeSide | null, comm = "curl"): Edge {
-  const end = (name: string | null, pid: number | null, port: number | null) => ({
-    pid,
-    start_ticks: pid,
-    comm: name,
-    container: null,
-    name: null,
-    address: "10.0.0.1",
-    network_namespace: null,
-    port,
-  });
-  return {
-    id: `id-${comm}`,
-    client: end(comm, 7, null),
-    server: end(null, null, 443),
-    original_destination: null,
-    protocol: "tcp",
-    tls: null,
-    metrics: { client, server },
-  };
+  const ends = [edgeEnd({ comm, pid: 7 }), edgeEnd({ port: 443 })] as const;
+  return edgeOf(...ends, { client, server }, { id: `id-${comm}` });
 }
 
 describe("percentiles", () => {

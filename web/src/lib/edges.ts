@@ -3,6 +3,7 @@
 import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram, NamedContainers } from "../api/types";
 import { nameText } from "./container_names";
 import { type Before, edgeOpen, edgeRate } from "./edge_activity";
+import { histogramOfSides } from "./edge_metrics";
 import { duration } from "./format";
 
 /** The process, or the address where none is known. */
@@ -65,10 +66,6 @@ export function bars(histogram: Histogram, unitNs: number): Bar[] {
   }));
 }
 
-/** What a smoothed round-trip time is. */
-export const SMOOTHED_RTT =
-  "Smoothed by the kernel (srtt) and looked at with each write. Acknowledgements that the peer delays are in it, so it can be the time of the peer's answer";
-
 /** What a row of the table shows; null where it was not measured. */
 export interface EdgeRow {
   readonly key: string;
@@ -101,23 +98,12 @@ function both(edge: Edge, value: (side: EdgeSide) => number | null | undefined):
   return sum;
 }
 
-/** The waits of both ends, in one histogram. */
-function waits(edge: Edge): Histogram | null {
-  const found = [edge.metrics.client, edge.metrics.server].flatMap((side) =>
-    side?.receive_wait ? [side.receive_wait.histogram] : [],
-  );
-  const [first, second] = found;
-  if (first === undefined) return null;
-  if (second === undefined) return first;
-  return { bounds: first.bounds, counts: first.counts.map((count, i) => count + (second.counts[i] ?? 0)) };
-}
-
 /** Bytes as the client sees them; turned round from the server where the client was not watched. */
 export function edgeRow(edge: Edge, before: Before = null, seconds = 0): EdgeRow {
   const { client, server } = edge.metrics;
   const sent = client === null ? server?.read : client.write;
   const received = client === null ? server?.write : client.read;
-  const wait = waits(edge);
+  const wait = histogramOfSides([client, server], "wait");
   return {
     key: edge.id,
     edge,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Process } from "../api/types";
 import { containerNames } from "./containers_testing";
+import { edgeEnd, edgeOf, edgeSide, untimed } from "./edges_testing";
 import { splitEnded, topologyOf } from "./topology";
 import {
   drawLinks,
@@ -14,45 +15,20 @@ import {
   ROOM,
 } from "./topology_layout";
 
-const side = (bytes: number): EdgeSide => ({
-  connections: { count: 1, open: 1 },
-  write: { count: 1, bytes, time_ns: null, histogram: null },
-  read: null,
-  connect: null,
-  accept: null,
-  close: null,
-  write_rtt_us: null,
-  min_rtt_us: null,
-  receive_wait: null,
-  retransmit: null,
-  drop: null,
-  reset: null,
-  error: null,
-  socket: null,
-});
+const side = (bytes: number): EdgeSide =>
+  edgeSide({ connections: { count: 1, open: 1 }, write: untimed(1, bytes) });
 
 type End = readonly [pid: number | null, comm: string | null, address: string, namespace?: number];
 
 function edge(client: End, server: End, port: number, bytes = 100, asked: string | null = null): Edge {
-  const end = ([pid, comm, address, namespace]: End, at: number | null) => ({
-    pid,
-    start_ticks: pid,
-    comm,
-    container: null,
-    name: null,
-    address,
-    network_namespace: namespace ?? null,
-    port: at,
-  });
-  return {
-    id: `${client.join()}>${server.join()}:${port}`,
-    client: end(client, null),
-    server: end(server, port),
-    original_destination: asked,
-    protocol: "tcp",
-    tls: null,
-    metrics: { client: side(bytes), server: null },
-  };
+  const end = ([pid, comm, address, namespace]: End, at: number | null) =>
+    edgeEnd({ pid, comm, address, network_namespace: namespace ?? null, port: at });
+  return edgeOf(
+    end(client, null),
+    end(server, port),
+    { client: side(bytes), server: null },
+    { id: `${client.join()}>${server.join()}:${port}`, original_destination: asked },
+  );
 }
 
 function process(pid: number, namespace: number | null): Process {

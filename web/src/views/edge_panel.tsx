@@ -1,7 +1,8 @@
 // The two sides of one edge beside each other: counters, and times as bars with their bounds.
 
 import type { Edge, EdgeEnd, EdgeSide, Histogram } from "../api/types";
-import { bars, endName, errnoText, meanText, SMOOTHED_RTT } from "../lib/edges";
+import { EDGE_METRICS, type MetricKey, type Times, timesOf } from "../lib/edge_metrics";
+import { bars, endName, errnoText, meanText } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
 import { ContainerLine, useContainerOf } from "./container_name";
@@ -25,14 +26,6 @@ export function Bars({ histogram, unitNs }: { histogram: Histogram; unitNs: numb
       ))}
     </ol>
   );
-}
-
-interface Times {
-  readonly count: number;
-  readonly sum: number;
-  readonly histogram: Histogram;
-  /** Nanoseconds of a unit. */
-  readonly unitNs: number;
 }
 
 function TimesCard({ title, help, times }: { title: string; help: string; times: Times }) {
@@ -133,38 +126,16 @@ function Counters({ side, reasons }: { side: EdgeSide; reasons: Reasons }) {
   );
 }
 
-const inNs = (found: { count: number; time_ns: number; histogram: Histogram }): Times => ({
-  count: found.count,
-  sum: found.time_ns,
-  histogram: found.histogram,
-  unitNs: 1,
-});
-
-/** Times that this side measured, by title and help. */
-function timesOf(side: EdgeSide): readonly (readonly [string, string, Times | null])[] {
-  const { write, read, connect, accept, close, write_rtt_us: rtt, receive_wait } = side;
-  const calls = (found: EdgeSide["write"]): Times | null =>
-    found === null || found.histogram === null || found.time_ns === null
-      ? null
-      : { count: found.count, sum: found.time_ns, histogram: found.histogram, unitNs: 1 };
-  return [
-    [
-      "Smoothed RTT",
-      SMOOTHED_RTT,
-      rtt === null ? null : { count: rtt.count, sum: rtt.sum, histogram: rtt.histogram, unitNs: 1e3 },
-    ],
-    [
-      "Receive wait",
-      "How long data waited until the process read it: the lag of an event loop",
-      receive_wait && inNs(receive_wait),
-    ],
-    ["Connect", "From asking to the answer", connect && inNs(connect)],
-    ["Accept", "How long a connection waited to be accepted", accept && inNs(accept)],
-    ["Write calls", "Time in the calls", calls(write)],
-    ["Read calls", "Time in the calls", calls(read)],
-    ["Close", "From the end of sending until the socket was closed", close && inNs(close)],
-  ];
-}
+/** Times in the order of their cards, with a title and a help of their own where the metric's do not fit. */
+const CARDS: readonly { readonly key: MetricKey; readonly title?: string; readonly help?: string }[] = [
+  { key: "rtt" },
+  { key: "wait", help: "How long data waited until the process read it: the lag of an event loop" },
+  { key: "connect" },
+  { key: "accept", title: "Accept", help: "How long a connection waited to be accepted" },
+  { key: "write", title: "Write calls", help: "Time in the calls" },
+  { key: "read", title: "Read calls", help: "Time in the calls" },
+  { key: "close" },
+];
 
 function Side({
   title,
@@ -199,10 +170,10 @@ function Side({
         <>
           <Counters side={side} reasons={reasons} />
           <div class="times-grid">
-            {timesOf(side).map(
-              ([name, help, times]) =>
-                times !== null && <TimesCard key={name} title={name} help={help} times={times} />,
-            )}
+            {CARDS.map(({ key, ...own }) => {
+              const times = timesOf(side, key);
+              return times && <TimesCard key={key} {...EDGE_METRICS[key]} {...own} times={times} />;
+            })}
           </div>
         </>
       )}

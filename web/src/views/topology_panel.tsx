@@ -2,8 +2,9 @@
 
 import type { EdgeTable } from "../api/types";
 import { workloadTitle } from "../lib/container_names";
+import { EDGE_METRICS } from "../lib/edge_metrics";
 import { EDGE_SIGNALS, type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
-import { betweenText, percentile, SMOOTHED_RTT } from "../lib/edges";
+import { betweenText, percentile } from "../lib/edges";
 import { bytes, count, cpu, duration, visible } from "../lib/format";
 import type { Topology, TopologyNode } from "../lib/topology";
 import type { RateWindow } from "../state/edge_window";
@@ -149,7 +150,7 @@ function LinePanel({
           {`${labelText("bytes", recent, window.seconds)}, ${labelText("ops", recent, window.seconds)} calls (${window.text})`}
         </Fact>
         <Fact title="Minimum RTT">{counters.minRtt === null ? "–" : duration(counters.minRtt * 1e3)}</Fact>
-        <Fact title="Smoothed RTT p50 · p95" help={SMOOTHED_RTT}>{`${p(0.5)} · ${p(0.95)}`}</Fact>
+        <Fact title="Smoothed RTT p50 · p95" help={EDGE_METRICS.rtt.help}>{`${p(0.5)} · ${p(0.95)}`}</Fact>
         <Fact title="Receive wait p95">{wait === null ? "–" : betweenText(wait, 1)}</Fact>
         <Fact title="Retransmits">{number(counters.retransmits)}</Fact>
         <Fact title="Drops" help="Duplicates are dropped too: nothing is missing after them">
