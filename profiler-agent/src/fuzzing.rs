@@ -190,7 +190,7 @@ pub fn socket_table(bytes: &[u8]) {
     drop(sockets::read_socket_table(bytes));
 }
 
-/// A file that somebody gives to be looked at.
+/// A file to import.
 pub fn imports(bytes: &[u8]) {
     drop(import::read(bytes, "file", 0, None));
 }

@@ -114,7 +114,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
-/// Writes to stderr. That nobody is there to read it ends nothing.
+/// Writes to stderr. Errors are ignored: a closed stderr ends nothing.
 pub(crate) fn err(text: &Text) {
     let _gone = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -137,12 +137,12 @@ pub(crate) fn failure(error: &impl fmt::Display) -> Text {
     text
 }
 
-/// Whether somebody looks at stdout.
+/// Whether stdout is a terminal.
 pub(crate) fn out_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether somebody looks at stderr.
+/// Whether stderr is a terminal.
 pub(crate) fn err_is_terminal() -> bool {
     io::stderr().is_terminal()
 }

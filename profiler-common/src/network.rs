@@ -63,14 +63,14 @@ pub const FLAG_EVICTED: u32 = 16;
 
 /// [`Connection::leaving`]: the entry stays.
 pub const STAYS: u64 = 0;
-/// It leaves unless somebody uses it until the agent looks again.
+/// It leaves unless it is used before the agent looks again.
 pub const MARKED: u64 = 1;
-/// It is on its way out: who meets it does not write to it.
+/// It is being removed: programs that find it do not write to it.
 pub const CLAIMED: u64 = 2;
 
 /// What the eviction program does with an entry: marks it.
 pub const EVICTION_MARK: u64 = 0;
-/// Takes it out if nobody has used it since.
+/// Takes it out if it has not been used since.
 pub const EVICTION_TAKE: u64 = 1;
 
 /// [`Connection::announced`]: the agent was told of the connection.
@@ -129,7 +129,7 @@ pub struct Connection {
     /// `STAYS`, `MARKED` or `CLAIMED`.
     pub leaving: u64,
 
-    // The second belongs to the CPU that takes packets in: nobody else writes to it, so that it need
+    // The second belongs to the CPU that takes packets in: no other CPU writes to it, so that it need
     // not wait for the line to come back.
     /// When data arrived at a time when all before it had been read, the latest few times.
     pub ready_ns: [u64; ARRIVALS],

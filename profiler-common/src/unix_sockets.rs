@@ -21,7 +21,7 @@ pub struct UnixSocket {
     pub peer_inode: u64,
     /// When it was first seen.
     pub seen_ns: u64,
-    /// When data came that nobody has read yet.
+    /// When data came that has not been read yet.
     pub data_ready_ns: u64,
     /// Where payload is captured: when the data had come that was read last, and when the socket was used last.
     pub taken_ns: u64,

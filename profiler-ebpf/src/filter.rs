@@ -29,7 +29,7 @@ static PROCESS_MARKS: Array<u32> = Array::with_max_entries(MARKS, 0);
 #[inline(always)]
 pub(crate) fn mark(pid: u32) {
     if let Some(mark) = PROCESS_MARKS.get_ptr_mut(pid & (MARKS - 1)) {
-        // SAFETY: a map value; nobody writes anything else.
+        // SAFETY: a map value; no other value is ever written.
         unsafe { *mark = 1 };
     }
 }

@@ -1,6 +1,6 @@
 //! A connection: what it speaks is found out from its opening, then one decoder takes it.
 //!
-//! Pieces are kept while nobody knows, and replayed with their own times. A guess that turns out wrong
+//! Pieces are kept until it is known, and replayed with their own times. A guess that turns out wrong
 //! is withdrawn: what came of it is dropped and counted, and the others are asked again.
 
 mod opening;
@@ -24,7 +24,7 @@ pub struct Facts {
 /// What did not go as it should have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
-    /// Bytes that were read by nobody, those that came again or late among them.
+    /// Bytes that no decoder read, including repeated and late ones.
     pub not_understood: PerDirection<u64>,
     /// Bytes that are missing, where it is known how many.
     pub missing: PerDirection<u64>,
@@ -64,7 +64,7 @@ pub struct Connection {
 
 #[derive(Debug)]
 enum State {
-    /// Nobody knows yet.
+    /// Not known yet.
     Looking(Held),
     /// What was held is kept until the guess has proved right.
     Trying(Box<dyn Decoder>, Held, Vec<Exchange>, Protocol),
@@ -102,7 +102,7 @@ impl Connection {
         let restarted = std::mem::take(self.restarted.get_mut(direction));
         let is_first = !std::mem::replace(self.begun.get_mut(direction), true);
         match *self.positions.get(direction) {
-            // Whether this went by before the first piece of the other direction or behind it nobody knows.
+            // It is unknown whether this went by before the first piece of the other direction or after it.
             None if offset > 0
                 && is_first
                 && self.facts.joined
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// Nobody looks any longer, though it goes on: what was held back is given out.
+    /// Ends the observation of a connection that goes on: what was held back is given out.
     pub fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
         match &mut self.state {
             State::Trying(decoder, _, tried, _) => {
@@ -218,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Nobody knows what it speaks, and nobody is going to.
+    /// Whether the protocol is unknown for good.
     pub fn is_unknown(&self) -> bool {
         matches!(self.state, State::Unknown)
     }
@@ -420,7 +420,7 @@ impl Connection {
         }
     }
 
-    /// Nobody reads what is held.
+    /// Counts the held pieces as not understood.
     fn give_up(&mut self, held: &Held) {
         add(&mut self.trouble.not_understood, held.bytes());
         self.state = State::Unknown;

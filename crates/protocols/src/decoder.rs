@@ -44,8 +44,8 @@ pub trait Decoder: Debug + Send {
     /// Takes the next piece; complete exchanges are appended to `out` in the order of their ends.
     fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol>;
 
-    /// Payload of this direction is missing before the next piece; `None`: nobody knows how much.
-    /// Exchanges whose answer can no longer be told are given out as unknown.
+    /// Payload of this direction is missing before the next piece; `None`: an unknown amount.
+    /// Exchanges whose answer can no longer be determined are given out as unknown.
     fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>);
 
     /// The connection has ended; what is open is given out as broken, or as complete where the end of
@@ -56,7 +56,7 @@ pub trait Decoder: Debug + Send {
     /// not sure; those that a silence proves are given out.
     fn rest(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
-    /// Nobody looks any longer, though the connection goes on: all that was held back is given out.
+    /// Ends the observation of a connection that goes on: all that was held back is given out.
     fn stop(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
     /// Payload is missing, and answers cannot be told to belong to requests for now.

@@ -24,7 +24,7 @@ pub const CANDIDATES: &[Candidate] = &[
 pub(crate) enum Choice {
     Taken(&'static Candidate),
     Undecided,
-    /// All of them have said no.
+    /// All of them have declined.
     Nobody,
 }
 

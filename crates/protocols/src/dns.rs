@@ -28,7 +28,7 @@ pub(crate) const DNS_TCP: Candidate = Candidate {
     start: |options, joined| Box::new(Framed::new(Stream::new(options), joined)),
 };
 
-/// Multicast DNS has answers without queries, for nobody in particular (RFC 6762).
+/// Multicast DNS has unsolicited answers without queries (RFC 6762).
 const MULTICAST_PORT: u16 = 5353;
 /// Bytes of a message before its records.
 const MESSAGE_HEADER: usize = 12;

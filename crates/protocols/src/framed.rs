@@ -69,7 +69,7 @@ pub(crate) trait Speech: Debug + Send {
     /// Nothing has come until now: gives out what that proves.
     fn rest(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
-    /// Nobody looks any longer: gives out what was held back.
+    /// Ends the observation: gives out what was held back.
     fn stop(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
     /// Answers are known to belong to their requests, and not only so far as has shown.

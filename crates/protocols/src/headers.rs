@@ -127,7 +127,7 @@ pub(crate) fn keep(name: &str, value: &str, privacy: &Privacy) -> Option<(String
     let value = match treatment(name, privacy) {
         Treatment::Drop => return None,
         Treatment::Redact => {
-            // A name that nobody knows is text of a stranger.
+            // An unknown name is untrusted text.
             let mut name = name.to_owned();
             cut(&mut name, NAME_BYTES);
             return Some((name, REDACTED.to_owned()));

@@ -44,7 +44,7 @@ enum State {
     Assumed,
     /// Nothing was missed but the end of an answer, for which the client's next call was taken.
     EndAssumed,
-    /// Nobody knows whose answer is whose.
+    /// Answers cannot be assigned to requests.
     Dirty,
 }
 
@@ -52,7 +52,7 @@ enum State {
 enum Pace {
     /// As far as is known the client waits for its answers.
     Waits,
-    /// A call was made while answers were open: one of them may be missing, and nobody knows yet.
+    /// A call was made while answers were open: one of them may be missing, which is not known yet.
     MaybeAhead,
     SendsAhead,
 }
@@ -212,7 +212,7 @@ impl Order {
         }
     }
 
-    /// Nobody looks any longer. What a silence does not prove is unknown.
+    /// Ends the observation. What a silence does not prove is unknown.
     pub(crate) fn stop(&mut self, now_ns: u64, open: usize, out: &mut Vec<Exchange>) {
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, now_ns));
         out.append(&mut self.proved);

@@ -250,7 +250,7 @@ fn compare(found: &[Exchange], truth: &[Exchange], trouble: Trouble, sight: Sigh
         let place = if exchange.route.is_some() || exchange.outcome != Outcome::Unknown {
             free.iter().position(|sent| wrong(sent).is_none())
         } else {
-            // Of several that were not seen nobody knows which one this is.
+            // Which of several unseen ones this is cannot be determined.
             let status = exchange.status.as_ref();
             let same = |sent: &&Exchange| status.is_none() || sent.status.as_ref() == status;
             let is_there = truth.iter().filter(|sent| same(sent)).count();

@@ -1,8 +1,8 @@
 //! Statements without what they say: literals become `?`, lists of them one, comments go.
 //!
-//! Which quotes and escapes are in force is a setting of the server's that nobody sees. Where two
+//! Which quotes and escapes are in force is a setting of the server that is not visible here. Where two
 //! settings would read a statement differently, the rest of it is left out: what is a literal under any
-//! setting is never kept. So it is with statements of which the end is missing.
+//! setting is never kept. The same holds for statements whose end is missing.
 
 use super::text::{code, printable};
 

@@ -133,7 +133,7 @@ impl Driver {
         self.now_ns += 10;
     }
 
-    /// A call that nobody saw.
+    /// An unseen call.
     pub(crate) fn miss(&mut self, call: &Call) -> &mut Self {
         self.sent[usize::from(call.direction == Direction::ToClient)] += call.bytes.len() as u64;
         self.now_ns += MILLISECOND;

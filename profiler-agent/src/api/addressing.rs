@@ -67,7 +67,7 @@ pub(super) fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, 
     })
 }
 
-/// Whether `host` is an address of ours with the port we listen on. A DNS name may be pointed at us by anybody: of
+/// Whether `host` is an address of ours with the port we listen on. Any DNS name may be pointed at us: of
 /// names `localhost` alone is taken.
 pub(super) fn names_us(origin: Origin, reached: &Reached, host: &str) -> bool {
     let (name, port) = match host.rsplit_once(':') {

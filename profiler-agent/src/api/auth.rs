@@ -257,7 +257,7 @@ impl Tokens {
             .map(Token::reveal)
     }
 
-    /// What a token may do; `None` for one of somebody else. Both are compared, whichever it is.
+    /// The role of a token; `None` for an unknown one. Both tokens are always compared.
     pub(super) fn role_of(&self, given: &[u8]) -> Option<Role> {
         let is = |token: &Option<Token>| token.as_ref().is_some_and(|token| token.matches(given));
         match (is(&self.full), is(&self.read_only)) {

@@ -133,14 +133,14 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Answers requests on a thread of its own, which keeps no capability: it reads what anybody sends.
+    /// Answers requests on a separate thread without capabilities, because it reads untrusted input.
     /// Handlers run where the router was made. Completes when the handle has stopped the server.
     pub async fn run_apart(self, router: axum::Router) -> Result<(), ServerError> {
         let (sender, ended) = oneshot::channel();
         std::thread::Builder::new()
             .name("http".into())
             .spawn(move || {
-                // The receiver is gone when nobody waits for the end any more.
+                // The receiver is gone when the end is no longer awaited.
                 sender.send(self.run_without_capabilities(router)).ok();
             })
             .map_err(ServerError::Thread)?;

@@ -100,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whom an address belongs to: one host has a whole /64 of IPv6.
+/// The network of an address: one host has a whole /64 of IPv6.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -114,7 +114,7 @@ fn network_of(address: IpAddr) -> IpAddr {
 /// Turns in the order in which they are asked for.
 #[derive(Debug, Default)]
 struct Turns {
-    /// The first that nobody has.
+    /// The first free turn.
     next: Option<Instant>,
 }
 

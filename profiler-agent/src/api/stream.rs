@@ -23,9 +23,9 @@ use profiler_engine::task::{Engine, TaskChange};
 /// Messages that a slow listener may be behind.
 const RING: usize = 1024;
 const MAX_LISTENERS: usize = 32;
-/// How often processes and own cost are read while somebody listens.
+/// How often processes and own cost are read with listeners.
 const REFRESH: Duration = Duration::from_secs(2);
-/// How often processes are read when nobody listens, so that the table stays true.
+/// How often processes are read without listeners, so that the table stays true.
 const IDLE_REFRESH: Duration = Duration::from_secs(30);
 pub(super) const PING: Duration = Duration::from_secs(15);
 

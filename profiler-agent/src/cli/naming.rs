@@ -13,14 +13,14 @@ const LONGEST: usize = 120;
 /// Longest name of a process, which has at most 15 bytes and more columns where they are escaped.
 const LONGEST_PROCESS: usize = 60;
 
-/// An empty table of processes that knows what containers are called, as far as somebody answers at once.
+/// An empty table of processes with the names of containers, as far as a source answers at once.
 pub(super) fn named_table(args: &NameArgs) -> Result<ProcessTable> {
     let table = ProcessTable::new();
     ask(args, &table)?;
     Ok(table)
 }
 
-/// The same where `target` has such a name; otherwise nobody is asked.
+/// The same where `target` has such a name; otherwise no source is asked.
 pub(super) fn named_table_for(args: &NameArgs, target: &Target) -> Result<ProcessTable> {
     match target {
         Target::Pod(_) => named_table(args),

@@ -1,4 +1,4 @@
-//! `net`: who talks to whom, without a server and without its data directory.
+//! `net`: connections between processes, without a server and without its data directory.
 
 use std::sync::Arc;
 

@@ -313,7 +313,7 @@ fn remarks(table: &RequestTable) -> Text {
     text
 }
 
-/// Everything that could not be told, each with its number.
+/// Everything that could not be determined, each with its number.
 fn missing(table: &RequestTable) -> Vec<String> {
     let RequestCounters {
         connections_by_protocol,
@@ -385,8 +385,8 @@ fn missing(table: &RequestTable) -> Vec<String> {
     );
     say(
         *unknown_direction,
-        "connection of which nobody can tell which end is the client, as it was there before",
-        "connections of which nobody can tell which end is the client, as they were there before",
+        "connection from before the task, for which it is unknown which end is the client",
+        "connections from before the task, for which it is unknown which end is the client",
     );
     say(
         *refused_connections,

@@ -93,7 +93,7 @@ pub fn run(
 /// Who reads what the program prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
-    /// Somebody in front of a terminal.
+    /// A person at a terminal.
     Person,
     /// A file or a pipe: a log, which others may read as well.
     Program,

@@ -20,7 +20,7 @@ impl DemoFolder {
             .map_err(|error| DemoDataError::Folder(std::io::Error::other(error.to_string())))?;
         let name = format!("profiler-agent-demo-{:016x}", u64::from_le_bytes(number));
         let path = std::env::temp_dir().join(name);
-        // Fails when it exists, so nobody can have put something there before.
+        // Fails when it exists, so it cannot have been planted before.
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)

@@ -27,7 +27,7 @@ const STORE: &[u8] = include_bytes!("../../demo-data/store.redb.zst");
 const NODE: &[u8] = include_bytes!("../../demo-data/node.json.zst");
 /// Far above what the recorded files have when they are unpacked.
 const MAX_BYTES: u64 = 256 << 20;
-/// Room for symbol files that somebody tries out.
+/// Room for uploaded symbol files.
 const SYMBOL_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, thiserror::Error)]

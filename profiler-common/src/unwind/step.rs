@@ -371,7 +371,7 @@ fn follow_frame_pointer<A: Arch, M: Memory>(memory: &M, state: &mut State, order
 #[inline(always)]
 fn arrive(state: &mut State, pc: u64, sp: u64, fp: u64) -> u32 {
     if pc == 0 {
-        // By convention of all supported systems nobody returns to 0.
+        // By convention of all supported systems no function returns to 0.
         return COMPLETE;
     }
     // A leaf of a machine with a link register may have no frame at all.

@@ -198,7 +198,7 @@ fn meet(task: TypedPtr, global_tid: u32, cgroups: u64) -> Result<bool, u32> {
             reason = "a copy of the entry is larger than the stack"
         )]
         LOOPS
-            // SAFETY: a map value that nobody writes.
+            // SAFETY: a map value that is never written.
             .insert(global_tid, unsafe { &*new }, u64::from(BPF_NOEXIST))
             .map_err(|_error| counter::LOOP_TABLE_FULL)?;
     }

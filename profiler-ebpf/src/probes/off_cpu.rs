@@ -147,7 +147,7 @@ pub(crate) extern "C" fn off_cpu_sleepers(context: *const VisitedTask) -> i32 {
 #[inline(always)]
 pub(super) fn mark(tid: u32) {
     if let Some(mark) = THREAD_MARKS.get_ptr_mut(tid & (MARKS - 1)) {
-        // SAFETY: a map value; nobody writes anything else.
+        // SAFETY: a map value; no other value is ever written.
         unsafe { *mark = 1 };
     }
 }
@@ -274,7 +274,7 @@ fn try_count_wait(wait: &mut Wait, value: WaitValue, moment: Moment) -> Result<(
     add(moment, &key, value)
 }
 
-/// Adds to the counter of `key`. The key holds the CPU, so nobody else writes it now.
+/// Adds to the counter of `key`. The key includes the CPU, so there is no concurrent writer.
 #[inline(always)]
 fn add(moment: Moment, key: &CountKey, more: WaitValue) -> Result<(), u32> {
     if moment.even_epoch {
@@ -330,7 +330,7 @@ fn try_leave(
             wait
         }
     };
-    // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
+    // SAFETY: a map value; the thread is not woken before it has left the CPU.
     let wait = unsafe { &mut *wait };
     count(counter::SAMPLES);
     if wait.began_ns != 0 {
@@ -385,7 +385,7 @@ fn forget(global_tid: u32, now: u64, origin: u64) -> u64 {
 /// Whether all that was sent of the thread, and that it is wanted, is still true.
 #[inline(always)]
 fn is_known(known: *const Wait, task: TypedPtr, generation: u32) -> bool {
-    // SAFETY: a map value; nobody else writes what is read here.
+    // SAFETY: a map value; the fields that are read here have no concurrent writer.
     let known = unsafe { &*known };
     let Ok(comm) = bpf_get_current_comm() else {
         return false;
@@ -439,7 +439,7 @@ fn try_meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
     let comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
     let cgroups = task.member(config!(offsets.task_cgroups));
     if let Some(known) = WAITS.get_ptr_mut(global_tid) {
-        // SAFETY: a map value; nobody else writes what is written here.
+        // SAFETY: a map value; the fields that are written here have no other writer.
         let known = unsafe { &mut *known };
         known.pid = ids.pid;
         known.tid = ids.tid;
@@ -452,7 +452,7 @@ fn try_meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
     let Some(fresh) = FRESH.get_ptr_mut(0) else {
         return Ok(false);
     };
-    // SAFETY: a map value of this CPU, used by nobody else while the lock of a run queue is held.
+    // SAFETY: a map value of this CPU, used here only while the lock of a run queue is held.
     let fresh = unsafe { &mut *fresh };
     // The other members stay 0.
     fresh.pid = ids.pid;
@@ -478,7 +478,7 @@ fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
     let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
         return 0;
     };
-    // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
+    // SAFETY: a map value; the thread is not woken before it has left the CPU.
     let wait = unsafe { &mut *wait };
     if wait.began_ns == 0 {
         return 0;

@@ -132,7 +132,7 @@ pub(super) fn sample(context: &PerfEventContext, tick: Tick) -> Result<(CountKey
     Ok((key, moment))
 }
 
-/// Adds one to the counter of `key`. The key holds the CPU, so nobody else writes it now.
+/// Adds one to the counter of `key`. The key includes the CPU, so there is no concurrent writer.
 #[inline(always)]
 fn add(table: &HashMap<CountKey, u64>, key: &CountKey) -> Result<(), u32> {
     if let Some(value) = table.get_ptr_mut(key) {

@@ -142,10 +142,10 @@ fn acts_itself(context: &BtfTracePointContext, running: KernelPtr) -> bool {
 /// Takes the waking that ended a wait; none when it was not seen.
 #[inline(always)]
 pub(super) fn take(wait: &Wait, began_ns: u64) -> Option<Waker> {
-    // SAFETY: the value is copied out of the map at once, and nobody wakes a thread that comes.
+    // SAFETY: the value is copied out of the map at once, and a thread that comes is not woken.
     let waking = unsafe { WAKINGS.get(wait.tid) }?;
     let LastWaking { time_ns, waker } = *waking;
-    // Fails when it has been removed, which nobody else does.
+    // Fails when it has been removed, which happens here only.
     let _absent = WAKINGS.remove(wait.tid);
     (time_ns + EARLY_NS >= began_ns).then_some(waker)
 }

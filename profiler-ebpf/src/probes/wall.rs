@@ -172,7 +172,7 @@ fn try_come(context: &BtfTracePointContext, slice: *mut Slice, now: u64) -> Resu
     begin(unsafe { &mut *slice }, next, now)
 }
 
-/// A thread has run since `began_ns`. On failure nobody runs, as far as is known.
+/// A thread has run since `began_ns`. On failure no thread is known to run.
 #[inline(always)]
 fn begin(slice: &mut Slice, task: KernelPtr, began_ns: u64) -> Result<(), u32> {
     slice.counted_ns = began_ns;

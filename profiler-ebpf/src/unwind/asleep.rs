@@ -30,7 +30,7 @@ use crate::{
     task::TaskIds,
 };
 
-/// Room to build records. The agent runs the iterator once, so nobody else writes here.
+/// Room to build records. The agent runs the iterator once, so there is no other writer.
 #[repr(C)]
 pub(crate) struct Scratch {
     head: CaptureHead,

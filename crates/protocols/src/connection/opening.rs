@@ -1,4 +1,4 @@
-//! Pieces that are held while nobody knows what a connection speaks.
+//! Pieces that are held until the protocol of a connection is known.
 
 use super::{
     super::{Decoder, Direction, Exchange, Opening, Piece, WrongProtocol, decoder::PerDirection},

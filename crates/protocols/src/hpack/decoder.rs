@@ -11,7 +11,7 @@ const INTEGER_BITS: u32 = 28;
 /// Table sizes that peers agree on are far below.
 const LARGEST_TABLE: usize = 1 << 24;
 
-/// A header; `None`: the encoder refers to what was said before anybody looked.
+/// A header; `None`: the encoder refers to an entry from before the observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     pub(crate) name: Option<&'a [u8]>,

@@ -1,10 +1,10 @@
 //! The dynamic table of one direction, also of a connection that was joined late.
 //!
 //! Indices count from the newest entry (RFC 7541, section 2.3.3), so entries that were inserted while
-//! somebody looked are found whatever stands behind them. Nothing wrong can come of a size that is not
+//! watched are found whatever stands behind them. Nothing wrong can come of a size that is not
 //! known: eviction takes the oldest entries and never moves newer ones, an entry that is larger than
 //! the table empties it and is then behind nothing, and an encoder refers to nothing that is gone. So
-//! the table keeps what may be gone, and whoever asks for what it never saw is told so.
+//! the table keeps what may be gone, and reports a lookup of an entry that it never saw.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const FIRST_BYTES: usize = 4096;
 /// Most that is kept, whatever the peers agreed on.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// An entry; `None`: a part of it was in the table before anybody looked.
+/// An entry; `None`: a part of it was in the table before the observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) name: Option<Vec<u8>>,
@@ -34,9 +34,9 @@ impl Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lookup<'a> {
     Found(&'a Entry),
-    /// It was inserted before anybody looked.
+    /// It was inserted before the observation.
     Unknown,
-    /// No encoder says this.
+    /// No encoder sends this.
     Invalid,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct DynamicTable {
     entries: VecDeque<Entry>,
     /// Sum of their sizes.
     bytes: usize,
-    /// Size that the encoder uses; `None`: nobody knows.
+    /// Size that the encoder uses; `None`: unknown.
     limit: Option<usize>,
     /// Older entries may be there that were never seen.
     has_unseen: bool,

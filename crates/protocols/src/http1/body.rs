@@ -10,7 +10,7 @@ pub(super) enum Body {
     UntilClose,
     /// Chunks, of which it is no longer known where they end.
     LostChunks,
-    /// Nobody knows: the head was not captured.
+    /// The head was not captured.
     Unknown,
 }
 
@@ -210,7 +210,7 @@ impl Chunked {
         End::More
     }
 
-    /// Content among the bytes; `None`: nobody knows where they end.
+    /// Content among the bytes; `None`: it is unknown where they end.
     fn skip(&mut self, count: u64) -> Option<u64> {
         let (data, to_chunk) = match *self {
             Self::Data { left } => (left, left.checked_add(2)?),

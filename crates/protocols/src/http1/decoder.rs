@@ -70,7 +70,7 @@ pub(super) struct Http1 {
     pub(super) pairing: Pairing,
     /// A head of HTTP/1 was seen.
     pub(super) is_certain: bool,
-    /// The next byte of the server would be the first of the body of an answer to a request that nobody saw.
+    /// The next byte of the server would be the first of the body of an answer to an unseen request.
     pub(super) begins_unseen_body: bool,
     /// The client was seen to send a request before the answer to the last.
     pub(super) is_pipelined: bool,
@@ -164,7 +164,7 @@ impl Decoder for Http1 {
             let exchange = &mut open.exchange;
             exchange.end_ns = at_ns;
             match (open.status, self.responses.place) {
-                // Of an answer to nobody knows what.
+                // Of an answer to an unseen request.
                 _ if open.kind == RequestKind::Unseen => exchange.response_size_known = false,
                 (Some(_), Place::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded))) => {
                     exchange.end_ns = self.responses.last_ns;
@@ -383,7 +383,7 @@ impl Http1 {
         Ok(Next::Drop(0))
     }
 
-    /// Whether the answer to a request that nobody saw has no body, as the next answer stands in its place.
+    /// Whether the answer to an unseen request has no body, as the next answer stands in its place.
     fn is_answer_to_head(&mut self, piece: &Piece<'_>, from: usize) -> bool {
         piece.direction == Direction::ToClient
             && std::mem::take(&mut self.begins_unseen_body)
@@ -512,7 +512,7 @@ impl Http1 {
         Some(exchange)
     }
 
-    /// A piece came of which nobody knows what it is: most likely the rest of the last request.
+    /// An unidentified piece came: most likely the rest of the last request.
     fn note_lost_request(&mut self, piece: &Piece<'_>) {
         if piece.direction == Direction::ToServer
             && let Some(open) = self.open.back_mut()

@@ -1,4 +1,4 @@
-//! Bytes that nobody saw, and what may have been in them.
+//! Unseen bytes, and what may have been in them.
 //!
 //! Where the rest of a piece was not captured, it may hold requests. Their answers come all the same: an
 //! answer to nothing is given out as a request of which only the answer is known, so that none is missing
@@ -27,7 +27,7 @@ pub(super) struct Holes {
     pub(super) owed: u64,
 }
 
-/// Requests that nobody saw since it was last known whose answer is whose.
+/// Requests that went unseen since answers could last be assigned to requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Unseen {
     #[default]
@@ -194,7 +194,7 @@ impl Http1 {
             && begins_with_known_target(self.requests.head.bytes())
     }
 
-    /// Bytes of nobody knows what: of the client they may be a request, and its answer in what comes now.
+    /// Unidentified bytes: the client's may be a request whose answer is in what comes now.
     pub(super) fn pass_over(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
         if direction == Direction::ToServer && self.is_settled() {
             self.give_up_pairs(out);
@@ -240,7 +240,7 @@ impl Http1 {
         }
     }
 
-    /// Whether a final answer that nobody is known to wait for is that to a request that nobody saw, which
+    /// Whether a final answer without a known request is that to an unseen request, which
     /// is open from here on.
     pub(super) fn answers_unseen(&mut self, status: u16, begin_ns: u64) -> bool {
         if !self.open.is_empty() || status == REQUEST_TIMEOUT {
@@ -253,7 +253,7 @@ impl Http1 {
         match self.holes.requests {
             Unseen::None => return false,
             Unseen::Rest => {
-                // More than the rest of one request was missed, and nobody was told.
+                // More than the rest of one request was missed, and no gap was counted for it.
                 self.holes.gaps += 1;
                 self.holes.requests = Unseen::Requests;
                 self.is_pipelined = true;

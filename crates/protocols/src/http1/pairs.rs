@@ -3,9 +3,8 @@
 //! Answers come in the order of the requests, so a pair is certain as long as no request was missed.
 //! What was not captured may hold requests; then pairs are certain again from the next request that
 //! begins a piece and finds everything before it answered. This takes one thing for granted: a client
-//! that was never seen to send a request before the answer to the last did not do so where nobody saw
-//! it. Once it was, nothing is paired behind a gap before a silence, and requests are given out as
-//! unknown until then.
+//! that was never seen to send a request before the answer to the last did not do so unseen either. Once
+//! it was, nothing is paired behind a gap before a silence, and requests are given out as unknown until then.
 
 use super::{
     body::{Body, Chunked},

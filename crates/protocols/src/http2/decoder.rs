@@ -101,8 +101,8 @@ impl Decoder for Http2 {
         out.extend(streams.into_values().map(|stream| stream.break_off(at_ns)));
     }
 
-    /// An answer always belongs to the request of its stream, but nobody knows where the next one begins.
-    /// Headers that a table no longer tells are unknown each for itself.
+    /// An answer always belongs to the request of its stream, but it is unknown where the next one begins.
+    /// Headers that are no longer in a table are unknown individually.
     fn is_dirty(&self) -> bool {
         self.to_server.reader.is_lost() || self.to_client.reader.is_lost()
     }

@@ -39,7 +39,7 @@ impl Fields {
             }
         });
         if !is_whole {
-            // What else was inserted into the table nobody knows.
+            // Other insertions into the table are unknown.
             hpack.lose();
             fields.has_unknown = true;
             return match result {

@@ -323,7 +323,7 @@ fn an_upgrade_from_http1_is_handed_over() {
 #[test]
 fn joined_late_status_and_times_are_right_and_headers_unknown_or_right() {
     let mut peers = Peers::joined(true);
-    // Said before anybody looked.
+    // Sent before the observation.
     peers.request("/old", &[("user-agent", "old")]);
     peers.answer("200", &[("server", "old")]);
     peers.get(9, "/old");

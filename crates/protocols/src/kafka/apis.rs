@@ -14,7 +14,7 @@ pub(super) struct Api {
 /// Where an answer has the error of the whole request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorPlace {
-    /// In each part of it, or nobody looks.
+    /// In each part of it, or not looked for.
     None,
     /// It comes first.
     First,

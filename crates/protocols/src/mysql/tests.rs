@@ -104,7 +104,7 @@ fn joined_connections_pair_from_a_command_on() {
         .call(&query("UPDATE t SET a = 'canary'"), WHOLE)
         .call(&ok(), WHOLE);
     driver.call(&query("SELECT a"), WHOLE);
-    // With the end of descriptions left out, as both ends agreed before anybody looked.
+    // With the end of descriptions left out, as both ends agreed before the observation.
     let rows = [
         packet(1, b"\x01"),
         packet(2, b"\x03def column"),
@@ -365,7 +365,7 @@ fn a_joined_server_that_reads_headers_by_themselves_is_understood_from_an_execut
     );
 }
 
-/// MySQL's Connector/Python, which had prepared its statements before anybody looked.
+/// MySQL's Connector/Python, which had prepared its statements before the observation.
 #[test]
 fn a_joined_connection_is_understood_from_any_command_of_a_prepared_statement_on() {
     let calls = &transcript(RECORDED)[4];

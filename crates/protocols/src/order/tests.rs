@@ -149,7 +149,7 @@ fn a_silence_proves_what_was_held_back() {
     assert!(tried.out.is_empty());
     tried.answer();
     assert_eq!(tried.outcomes(), [Outcome::Ok; 2]);
-    // So it does when nobody looks any longer.
+    // So it does when the observation ends.
     for (wait_ns, outcome) in [(SILENCE_NS, Outcome::Ok), (1, Outcome::Unknown)] {
         let mut tried = Tried::new(true);
         tried.call(0);

@@ -94,7 +94,7 @@ impl Session {
             return;
         }
         if self.order.is_dirty() {
-            // Commands of which nobody knows whose reply is whose.
+            // Replies cannot be assigned to commands.
             give_unknown(exchange, out);
             return;
         }

@@ -426,7 +426,7 @@ fn pipelines_above_the_captured_bytes_are_counted_by_their_replies() {
         .out
         .iter()
         .filter(|found| found.outcome == Outcome::Ok);
-    // Of the first pipeline: whether the next begins in time nobody knows.
+    // Of the first pipeline: the next may not begin in time.
     assert!(known.count() > 10);
     assert!(
         driver

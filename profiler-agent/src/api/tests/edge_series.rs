@@ -50,7 +50,7 @@ async fn the_series_of_a_task_add_up_to_its_totals_also_after_its_end() {
         assert_eq!(sum(&client["write"]["bytes"]), 700, "{end}: {series:#}");
         assert_eq!(sum(&client["write"]["count"]), 2);
         assert_eq!(sum(&client["connections"]), 1);
-        // Nobody watched the server; that nothing was lost is said.
+        // The server was not watched; the answer states that nothing was lost.
         assert_eq!(series["server"], Value::Null);
         assert_eq!(
             (&series["left_out"], &series["damaged"]),

@@ -103,7 +103,7 @@ async fn watch(
         () = tokio::time::sleep(args.duration) => false,
         () = signals.next() => true,
     };
-    // Nobody can be left who does not hear it.
+    // Fails only when no receiver is left.
     let _nobody_left = stop.send(true);
     let record = tokio::task::spawn_blocking(move || observer.finish());
     if interrupted {
@@ -223,7 +223,7 @@ async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) ->
     kept
 }
 
-/// Waits until it is asked to stop, or nobody is left who could.
+/// Waits until it is asked to stop, or until no sender is left.
 async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
     drop(stopped.wait_for(|stopped| *stopped).await);
 }

@@ -1,4 +1,4 @@
-//! Pods as targets of commands, and whom to ask for their names.
+//! Pods as targets of commands, and the sources of their names.
 
 use clap::Args;
 use profiler_host::{
@@ -7,7 +7,7 @@ use profiler_host::{
 };
 use profiler_model::{PodSelector, Target};
 
-/// Whom to ask what containers are called.
+/// Where the names of containers come from.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Names of containers")]
 pub struct NameArgs {

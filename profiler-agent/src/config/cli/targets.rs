@@ -1,11 +1,11 @@
-//! Whom commands watch.
+//! Targets of commands.
 
 use clap::Args;
 use profiler_model::Target;
 
 use super::pods::target_of;
 
-/// Whom to record; exactly one kind.
+/// What to record; exactly one kind.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct RecordTarget {

@@ -275,7 +275,7 @@ fn times_of(cookie: u64) -> Option<&'static mut CallTimes> {
         clippy::needless_borrows_for_generic_args,
         reason = "a copy of the entry is larger than the stack"
     )]
-    // SAFETY: a map value that nobody writes. Fails when another CPU was faster, too.
+    // SAFETY: a map value that is never written. Fails when another CPU was faster, too.
     let _made = CALL_TIMES.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     let Some(times) = CALL_TIMES.get_ptr_mut(cookie) else {
         note(TIMES_LEFT_OUT);

@@ -174,7 +174,7 @@ pub(super) fn is_listener(network_namespace: u32, port: u16) -> bool {
 }
 
 /// Makes an entry for a socket. `joined` 1: its beginning was not seen. Returns 0 when the table is
-/// full; somebody else may have made the entry.
+/// full; another CPU may have made the entry.
 ///
 /// Not inlined, so that its paths are verified once.
 #[inline(never)]
@@ -186,7 +186,7 @@ pub(super) fn create(socket: Socket, cookie: u64, joined: u64) -> u64 {
         clippy::needless_borrows_for_generic_args,
         reason = "a copy of the entry is larger than the stack"
     )]
-    // SAFETY: a map value that nobody writes.
+    // SAFETY: a map value that is never written.
     let made = CONNECTIONS.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     let Some(connection) = find(cookie) else {
         return 0;

@@ -38,7 +38,7 @@ static ANSWERS: RingBuf = RingBuf::with_byte_size(ANSWERS_BUFFER_BYTES, 0);
 #[inline(always)]
 pub(super) fn take_answer(socket: Socket) {
     if socket.is_udp_argument() {
-        // Nothing is lost that somebody could have counted on.
+        // Names are best effort: a lost answer is not counted.
         let _no_answer = take(socket);
     }
 }
@@ -76,7 +76,7 @@ fn take(socket: Socket) -> Option<()> {
     } else {
         ANSWER_BYTES as u32
     };
-    // SAFETY: the record is reserved, of the size of an answer, and nobody else's; the helper writes
+    // SAFETY: the record is reserved, of the size of an answer, and used here only; the helper writes
     // at most its payload.
     let read = unsafe {
         (*answer).header = RecordHeader {

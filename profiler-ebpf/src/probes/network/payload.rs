@@ -303,7 +303,7 @@ pub(super) struct Moved {
 }
 
 /// Puts the piece of a source together, with the first `wanted` bytes as far as they can be read; none of a part beyond
-/// [`MAX_PIECE_BYTES`], which nobody asks for.
+/// [`MAX_PIECE_BYTES`], which is never asked for.
 #[inline(always)]
 pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &Moved) {
     scratch.head.captured = 0;

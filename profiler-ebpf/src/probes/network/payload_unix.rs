@@ -75,7 +75,7 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     is_sent
 }
 
-/// Whether what is moved now is captured; a turn begins and ends anywhere, as nobody knows who asks.
+/// Whether what is moved now is captured; a turn begins and ends anywhere, as the client is not known.
 #[inline(always)]
 fn turn_of(entry: &mut UnixSocket) -> Turn {
     let sampling = sampling_of(entry.capture_bytes);

@@ -81,7 +81,7 @@ impl Socket {
         unsafe { bpf_get_socket_cookie(self.0.0 as *mut _) }
     }
 
-    /// The cookie that the socket has by now; 0 when nobody has asked for it yet.
+    /// The cookie that the socket has by now; 0 when it was never asked for.
     #[inline(always)]
     pub(super) fn cookie_so_far(self) -> u64 {
         self.typed().member(network!(sock_cookie))

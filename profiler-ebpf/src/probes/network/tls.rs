@@ -455,7 +455,7 @@ fn offset(connection: &Connection, pid: u32, length: u64, is_send: u64) -> u64 {
     // SAFETY: words that the agent sets before the probes are attached.
     let (epoch, since_ns) = match unsafe { TLS_PROCESSES.get(pid) } {
         Some(process) => (process[PROCESS_EPOCH], process[PROCESS_SINCE]),
-        // Nobody knows what went before.
+        // Earlier data is unknown.
         None => (0, u64::MAX),
     };
     if TLS_CONNECTIONS.get_ptr(cookie).is_none() {

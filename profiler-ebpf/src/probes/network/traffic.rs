@@ -288,7 +288,7 @@ fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
     if !is_in_scope(socket) || !current_is_wanted() {
         return 0;
     }
-    // Nobody has asked yet for the cookie of a connection inside of MPTCP.
+    // The cookie of a connection inside MPTCP has not been asked for yet.
     if cookie == 0 || create(socket, cookie, 1) == 0 {
         count(LOST_EVENTS, 1);
         count(LOST_BYTES, bytes);

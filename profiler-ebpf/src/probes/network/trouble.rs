@@ -53,7 +53,7 @@ pub(crate) fn network_drop(context: BtfTracePointContext) -> i32 {
         socket = context.arg::<u64>(3);
     }
     if socket == 0 {
-        return 0; // nobody's packet, or that of a socket which is not known yet
+        return 0; // a packet without a socket, or of one that is not known yet
     }
     let cookie = known_cookie(KernelPtr(socket));
     if cookie == 0 {

@@ -147,7 +147,7 @@ fn create(socket: Socket, cookie: u64) -> u64 {
         clippy::needless_borrows_for_generic_args,
         reason = "a copy of the entry is larger than the stack"
     )]
-    // SAFETY: a map value that nobody writes.
+    // SAFETY: a map value that is never written.
     let made = UNIX_SOCKETS.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     if made.is_err() {
         return 0;

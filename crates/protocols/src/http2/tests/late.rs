@@ -207,7 +207,7 @@ fn statuses_are_known_again_once_they_are_written_anew() {
 #[test]
 fn a_status_that_can_be_read_makes_a_call_of_a_request() {
     let mut peers = Peers::joined(true);
-    // Said before anybody looked.
+    // Sent before the observation.
     peers.request("/old", GRPC);
     peers.answer("200", &GRPC[..1]);
     let block = peers.request("/shop.Orders/Get1234", GRPC);
