@@ -114,7 +114,7 @@ fn ebpf(root: &Path, out: &Path) -> Result<()> {
     fs::write(&object, compressed.finish()?).with_context(|| format!("write {}", object.display()))
 }
 
-/// The object without DWARF, which is two thirds of it: bpf-linker has made BTF of it, and nobody else reads it.
+/// The object without DWARF, which is two thirds of it: bpf-linker has made BTF of it, and nothing else reads it.
 fn without_dwarf(object: &[u8]) -> Result<Vec<u8>> {
     let mut builder = Builder::read(object)?;
     for section in &mut builder.sections {

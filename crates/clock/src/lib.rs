@@ -1,4 +1,4 @@
-//! The agent's clocks: the wall clock, which anybody may set at any moment, and one that only runs on.
+//! The agent's clocks: the wall clock, which may be set at any moment, and a monotonic one.
 //!
 //! | what | clock |
 //! |---|---|
@@ -68,7 +68,7 @@ pub fn follow(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). Nobody can set it.
+/// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). It cannot be set.
 pub fn steady_ns() -> u64 {
     clock_ns(ClockId::Boottime)
 }
@@ -128,7 +128,7 @@ impl Clocks {
         self.wall_at_start_ns
     }
 
-    /// What the wall clock would show now had nobody set it since the start.
+    /// What the wall clock would show now if it had not been set since the start.
     pub fn undisturbed_ns(&self) -> u64 {
         let passed = (self.steady)().saturating_sub(self.steady_at_start_ns);
         self.wall_at_start_ns.saturating_add(passed)

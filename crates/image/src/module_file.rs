@@ -1,7 +1,7 @@
 //! Opens files that a target process has mapped. Those files are hostile.
 //!
 //! A process chooses the names in its own mount namespace: a mapped path may be replaced by a
-//! symbolic link to a file of the host, by a FIFO that nobody writes to, by a device whose opening
+//! symbolic link to a file of the host, by a FIFO without a writer, by a device whose opening
 //! has effects, or by a sparse file of a terabyte. Therefore a path is looked up only with
 //! `openat2(2)` (Linux 5.6 and later), starting at an `O_PATH` descriptor of `/proc/PID/root`:
 //!

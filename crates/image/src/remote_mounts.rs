@@ -237,7 +237,7 @@ impl ProcessMounts {
 
     fn of_mount(&self, mount: &Mount) -> Served {
         let is_elsewhere = |layer: &Vec<u8>| {
-            // It was named by who mounted it: by the process in a namespace of its own, or by somebody outside.
+            // The path was given at the mount: in the process's own namespace, or outside of it.
             [&self.own, &self.host].into_iter().any(|mounts| {
                 let below = mounts.above(layer);
                 below.is_some_and(|below| below.served == Served::Elsewhere)

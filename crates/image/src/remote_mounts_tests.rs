@@ -31,7 +31,7 @@ fn mapped_files_are_judged_by_their_device() {
         (43, Served::Elsewhere),
         (44, Served::Here),
         (45, Served::Elsewhere),
-        // No mount that anybody sees: its path tells.
+        // No visible mount: its path decides.
         (99, Served::Here),
     ] {
         let found = mounts.of_device(device(0, minor), b"/usr/bin/x");
@@ -105,12 +105,12 @@ fn layers_are_looked_up_where_the_overlay_was_mounted() {
         Served::Elsewhere
     );
     assert_eq!(mounts.look_up(b"/bin/x").served, Served::Elsewhere);
-    // What an older kernel says of a file in such a layer.
+    // What an older kernel reports for a file in such a layer.
     assert_eq!(
         mounts.of_device(device(0, 40), b"/bin/x"),
         Served::Elsewhere
     );
-    // As in a user namespace, where nobody outside sees what lies below.
+    // As in a user namespace, whose inner mounts are not visible from outside.
     let inner = format!("{container}51 50 0:61 / /far rw - fuse.x x rw\n");
     let mounts = ProcessMounts {
         own: Arc::new(Mounts::parse(inner.as_bytes())),

@@ -16,7 +16,7 @@ unsafe extern "C" {
 pub fn purge() {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: takes a number of bytes to keep, and returns what nobody uses.
+        // SAFETY: takes a number of bytes to keep, and releases only unused memory.
         unsafe { libc::malloc_trim(0) };
     }
     #[cfg(target_env = "musl")]

@@ -45,7 +45,7 @@ pub struct ObservedProcess {
     pub threads: Vec<ObservedThread>,
     /// `None`: no quota, or its counters could not be read (see [`Observed::gaps`]).
     pub throttled: Option<ObservedThrottling>,
-    /// `None`: nobody counts them, or they could not be read.
+    /// `None`: they are not counted, or could not be read.
     pub requests: Option<ObservedRequests>,
     /// `None`: the process has no readable configuration.
     pub configuration: Option<ObservedConfiguration>,

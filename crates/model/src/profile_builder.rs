@@ -188,8 +188,8 @@ impl ProfileBuilder {
         frame.map(|frame| frame.space)
     }
 
-    /// Whether the outermost of these frames is in executable memory without a file. No thread begins there: it was
-    /// called by somebody.
+    /// Whether the outermost of these frames is in executable memory without a file. No thread begins there, so it
+    /// has a caller.
     pub fn begins_without_a_file(&self, frames: &[FrameId]) -> bool {
         let outermost = frames
             .last()

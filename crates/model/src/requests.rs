@@ -151,8 +151,8 @@ impl Tally {
         self.count == self.seen && self.variance == Some(0)
     }
 
-    /// Within which the number of all is, 95 times of 100; the number itself where all were seen. Without an upper end: at
-    /// least those that were seen, and nobody can tell how many more.
+    /// The 95 % confidence interval of the number of all requests; the number itself where all were seen. Without an
+    /// upper end: at least those that were seen, and an unknown number of others.
     pub fn interval(&self) -> (u64, Option<u64>) {
         let Some(variance) = self.variance else {
             return (self.seen, None);
@@ -255,11 +255,11 @@ pub struct RequestSample {
     pub exchange: Exchange,
 }
 
-/// What could not be told, and what was left out. All count from the start of the task.
+/// What could not be determined, and what was left out. All count from the start of the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounters {
-    /// Connections whose payload was looked at, by what they speak; `unknown` for those that nobody
-    /// could tell. Both ends of a connection count, where both are seen.
+    /// Connections whose payload was looked at, by what they speak; `unknown` for those that could
+    /// not be identified. Both ends of a connection count, where both are seen.
     pub connections_by_protocol: BTreeMap<String, u64>,
     /// Connections of which one in so many was looked at when they were fewest; 1 is all.
     pub sampled_one_of: u32,
@@ -273,11 +273,11 @@ pub struct RequestCounters {
     pub gap_connections: u64,
     /// Connections that speak nothing that is known here.
     pub undecoded_connections: u64,
-    /// Bytes that were read by nobody, of these connections and of others.
+    /// Bytes that no decoder read, of these connections and of others.
     pub undecoded_bytes: u64,
     /// Times that a connection turned out not to speak what it was taken for.
     pub withdrawn_guesses: u64,
-    /// Connections of which nobody can tell which end is the client.
+    /// Connections for which it is unknown which end is the client.
     pub unknown_direction: u64,
     /// Connections for which there was no room, and their bytes.
     pub refused_connections: u64,

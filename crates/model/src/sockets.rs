@@ -1,4 +1,4 @@
-//! The kernel's lists of sockets as plain values: what is read of a network namespace, before it is known who talks to whom.
+//! The kernel's lists of sockets as plain values, as read from a network namespace before ends are joined.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -61,7 +61,7 @@ pub struct Holder {
     pub descriptor: i32,
 }
 
-/// Both ends of a connection as somebody sees them.
+/// Both ends of a connection as seen from one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ends {
     pub client: SocketAddr,

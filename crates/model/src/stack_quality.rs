@@ -225,7 +225,7 @@ impl TableCounts {
 pub struct StackQuality {
     /// The stack reached its outermost frame.
     pub complete: u64,
-    /// Walked by frame pointers alone, where nobody knows what is missing.
+    /// Walked by frame pointers alone, where missing frames go unnoticed.
     pub unverified: u64,
     pub incomplete: BTreeMap<StackFault, u64>,
     pub tables: TableCounts,

@@ -88,7 +88,7 @@ pub enum Target {
     All,
     /// Every connection in this network namespace, a path such as `/run/netns/NAME`.
     NetworkNamespace(String),
-    /// Nobody: the result was read from this file.
+    /// No process: the result was read from this file.
     Imported(ImportedFile),
 }
 

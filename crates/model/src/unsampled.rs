@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn samples_share_the_cpu_time_of_their_thread_by_their_number() {
-        // As much in long stays as in short ones, which hardly anybody sees.
+        // As much in long stays as in short ones, which are hardly ever sampled.
         let mut profile = profile(
             Clock::Wall,
             &[

@@ -1,5 +1,4 @@
-//! What sockets did, from records of the kernel side to who talks to whom and what was asked: pure functions over plain
-//! data.
+//! Turns the kernel side's records of sockets into edges and requests: pure functions over plain data.
 //!
 //! [`edges`] adds connections up, [`requests`] finds requests in their payload.
 

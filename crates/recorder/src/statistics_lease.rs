@@ -1,4 +1,4 @@
-//! The kernel's run-time statistics of BPF programs, on while somebody looks at them.
+//! The kernel's run-time statistics of BPF programs, enabled while they are in use.
 //!
 //! They cost some 20 ns a run, so that they are lent: who wants them asks again before the time is over.
 

@@ -25,7 +25,7 @@ fn redirects_lead_to_the_server_itself_and_to_listed_hosts() {
             "https://debug.example:443/x",
             "https://debug.example:443/x",
         ),
-        // Addresses: nobody is asked what they stand for.
+        // Addresses: they are not resolved.
         (
             "https://debug.example,192.0.2.1",
             "//192.0.2.1/x",

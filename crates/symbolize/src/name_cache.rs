@@ -8,7 +8,7 @@ use super::native::Names;
 const ENTRY_BYTES: usize = 64;
 
 /// A cache of two generations: what is asked for moves to the young one, and when that is full it
-/// becomes the old one, whose entries nobody asked for are dropped. Each use costs one or two
+/// becomes the old one, whose unused entries are dropped. Each use costs one or two
 /// look-ups and no list has to be kept in order.
 #[derive(Debug)]
 pub(crate) struct NameCache<Key> {

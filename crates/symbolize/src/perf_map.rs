@@ -3,7 +3,7 @@
 //! The file lies in the target's own mount namespace and is hostile: it is opened like any other
 //! file of a target, must belong to the process's user or to root, and is read up to a limit.
 //!
-//! Nobody removes it when the process ends, and pids are used again, in containers that start anew at once. A file that
+//! It is not removed when the process ends, and pids are used again, in containers that start anew at once. A file that
 //! was last written before the process started is therefore that of another. Both times are of the wall clock: the start
 //! is counted back from now, so that setting the clock in between moves one against the other.
 

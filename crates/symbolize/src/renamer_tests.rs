@@ -113,7 +113,7 @@ fn frames_without_exact_name_get_the_packs() {
         assert_eq!(
             names(&named, other).1,
             taken.frames[other].source,
-            "a module without build-id is nobody's"
+            "a module without build-id matches no pack"
         );
     }
     packs.remove(&ID).unwrap();

@@ -307,7 +307,7 @@ impl SymbolizerService {
     }
 }
 
-/// The same stacks with addresses in place of names, where nobody can name them.
+/// The same stacks with addresses in place of names, where names are not available.
 pub fn unnamed(stacks: &[AddressStack], mut builder: ProfileBuilder) -> NamedStacks {
     let stacks = stacks
         .iter()

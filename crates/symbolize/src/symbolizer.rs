@@ -121,7 +121,7 @@ pub struct Symbolizer {
     vdso: OnceCell<Option<Vdso>>,
     quality: Quality,
     swept: Instant,
-    /// Of one that takes the place of another: programs that it has looked at by itself, since nobody tells it of them
+    /// Of one that takes the place of another: programs that it has looked at by itself, since they are not reported
     /// again.
     caught_up: Option<HashSet<ImageKey>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Rows are made page by page on demand, so only what a page needs is ever read: some hundred
 //! descriptions that lie close together, and the page's code. A file that changes meanwhile gives
-//! its own process wrong stacks and harms nobody else.
+//! its own process wrong stacks and harms no other.
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 

@@ -60,7 +60,7 @@ pub struct TableCounts {
     pub evicted: u64,
     /// Requests for pages that found no room at once.
     pub waited: u64,
-    /// Pages of files that changed or that nobody maps.
+    /// Pages of files that changed or are no longer mapped.
     pub refused: u64,
     /// Rows of descriptions that this unwinder cannot follow.
     pub unsupported_rows: u64,
@@ -234,7 +234,7 @@ impl TableCache {
             }
             if let Some(page) = self.native_pages.remove(&key) {
                 self.native_order.retain(|other| *other != key);
-                // Nobody in the kernel reads these.
+                // Programs in the kernel do not read these.
                 self.native_pool.give_back(&page.blocks, now);
             }
         }

@@ -72,7 +72,7 @@ fn requests(
         .collect();
     let Some(first) = known.first() else {
         limits.push(
-            "CPU time for each request: nobody counts the requests of these processes, or their \
+            "CPU time for each request: the requests of these processes are not counted, or their \
              counters could not be read."
                 .to_owned(),
         );

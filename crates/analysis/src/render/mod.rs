@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// What is shown when nobody asked: one sample of a clock is as good as another, while the
+    /// The default: one sample of a clock is as good as another, while the
     /// length of a wait is what matters of it.
     pub fn usual(profile: &Profile) -> Self {
         match profile.clock {

@@ -269,7 +269,7 @@ struct Growing {
     own: Vec<u64>,
 }
 
-/// A fast hasher for pairs of small numbers that nobody outside chooses freely.
+/// A fast hasher for pairs of small numbers that untrusted input cannot choose freely.
 #[derive(Default)]
 struct PairHasher(u64);
 

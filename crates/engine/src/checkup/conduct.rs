@@ -112,7 +112,7 @@ impl Checkups {
         if checkup.state == status::CheckupState::Running {
             return Err(CheckupError::NotFinal { id: id.to_owned() });
         }
-        // Also those that somebody added to the group.
+        // Also those that were added to the group by hand.
         let all = self.engine.list().into_iter();
         for task in all.filter(|task| task.group.as_deref() == Some(id)) {
             match self.engine.delete(task.id).await {

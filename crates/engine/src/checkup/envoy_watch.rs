@@ -62,7 +62,7 @@ impl EnvoyWatch {
             Ok(addresses)
         };
         broker::start_after("envoy-admin", Reach::Network, give_up, move |addresses| {
-            // Fails only when nobody waits for it.
+            // Fails only when the receiver is gone.
             let _unheard = tell.send(watch(key, addresses, &stopped));
         })?;
         Ok(Self { key, stop, report })

@@ -99,7 +99,7 @@ fn with_answer<R: Send + 'static>(
 ) -> (Job, oneshot::Receiver<R>) {
     let (sender, receiver) = oneshot::channel();
     let job = Box::new(move |store: &mut Store| {
-        // Nobody waits any more when the caller was cancelled; the work is done all the same.
+        // The receiver is gone when the caller was cancelled; the work is done all the same.
         drop(sender.send(work(store)));
     });
     (job, receiver)

@@ -96,7 +96,7 @@ impl Registry {
     }
 
     fn send(&self, change: TaskChange) {
-        // Nobody listens: that is fine.
+        // Fails without listeners, which is fine.
         drop(self.changes.send(change));
     }
 

@@ -4,7 +4,7 @@ use profiler_image::proc_dir::read_stat;
 use profiler_model::{Target, TargetName};
 
 /// The processes of the target that run now, in the order of the target. Empty for targets that do not
-/// list processes, and for pids that nobody has. Reads `/proc`: call off the reactor.
+/// list processes, and for unused pids. Reads `/proc`: call off the reactor.
 pub(super) fn target_names(target: &Target) -> Vec<TargetName> {
     let Target::Pids(pids) = target else {
         return Vec::new();

@@ -36,7 +36,7 @@ pub(super) async fn maintain(engine: Weak<Inner>) {
                 inner.tidy().await;
                 looked = Some(Instant::now());
             }
-            // Else nobody might write for long, and the agent would say that it cannot.
+            // Otherwise the agent might report for long that it cannot store, until the next write.
             Some(inner) if inner.store.refuses() => inner.try_again().await,
             Some(_) => {}
             None => return,

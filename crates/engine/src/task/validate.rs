@@ -27,7 +27,7 @@ pub const MIN_CONTAINER_BYTES: usize = 12;
 const MAX_NAME_BYTES: usize = 253;
 const MAX_SELECTOR_BYTES: usize = 4096;
 
-/// How the kind comes to be that nobody can start.
+/// How tasks of the kind that cannot be started are created.
 const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
 /// A group is named by a person or by the page.
 const MAX_GROUP_BYTES: usize = 64;

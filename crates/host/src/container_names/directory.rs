@@ -51,7 +51,7 @@ impl SourceState {
 pub struct SourceStatus {
     pub source: NamedBy,
     pub state: SourceState,
-    /// Whom it asks.
+    /// The endpoint that it asks.
     pub endpoint: Option<String>,
     /// Containers that exist and have their names from it.
     pub containers: usize,

@@ -1,4 +1,4 @@
-//! What the containers of the node are called, as far as anybody has said so. Nothing needs these names: without them
+//! The known names of the node's containers. Nothing needs these names: without them
 //! containers go by the ids in their cgroup paths.
 
 mod directory;

@@ -1,4 +1,4 @@
-//! Answers of somebody who is no Envoy, or means no good.
+//! Answers from servers that are not Envoy, or are malicious.
 
 use std::{
     io::Write as _,
@@ -63,7 +63,7 @@ fn redirects_are_not_followed() {
         matches!(refused, Err(ClientError::Status(302))),
         "{refused:?}"
     );
-    assert!(target.asked().is_empty(), "nobody went there");
+    assert!(target.asked().is_empty(), "no request was sent there");
 }
 
 #[test]

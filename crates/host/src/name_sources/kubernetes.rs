@@ -81,7 +81,7 @@ pub(super) struct Cluster {
 pub(super) type Refusal = String;
 
 impl Cluster {
-    /// Reads the account; connects to nobody yet.
+    /// Reads the account without connecting yet.
     pub(super) async fn find(mode: &KubernetesMode, node: Option<&str>) -> Result<Self, Refusal> {
         let (config, node) = match mode {
             KubernetesMode::Off => return Err("switched off by --kubernetes=off".to_owned()),

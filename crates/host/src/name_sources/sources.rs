@@ -28,7 +28,7 @@ use crate::{
 
 /// Time between two looks for containers without a name.
 const LOOK: Duration = Duration::from_secs(1);
-/// A container that nobody could name is asked for again after this.
+/// A container that no source could name is asked for again after this.
 const AGAIN: Duration = Duration::from_secs(10);
 /// Names are read again after this in any case: Docker's containers can be renamed.
 const WHOLE: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The same for commands, whose users wait.
 const COMMAND_LIMIT: Duration = Duration::from_secs(4);
 
-/// Whom to ask.
+/// The sources to ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceConfig {
     pub kubernetes: KubernetesMode,
@@ -127,7 +127,7 @@ async fn watch_pods(config: &SourceConfig, directory: &ContainerDirectory) {
     }
 }
 
-/// Asks runtimes whenever there is a container that nobody has named, and now and then.
+/// Asks runtimes whenever there is an unnamed container, and now and then.
 async fn follow(config: &SourceConfig, speaks: Speaks, table: &ProcessTable, broker: &Handle) {
     let directory = table.names();
     let by = source(speaks);

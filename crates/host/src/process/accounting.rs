@@ -118,7 +118,7 @@ fn tick_ns() -> u64 {
 }
 
 /// Time on a CPU and time waiting for one. `None` when the kernel wrote only zeros, which a thread
-/// that was ever read by somebody cannot have: it ran at least once.
+/// cannot have once it can be read: it ran at least once.
 fn parse_schedstat(bytes: &[u8]) -> Option<(u64, u64)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut words = text.split_ascii_whitespace();

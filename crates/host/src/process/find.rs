@@ -187,7 +187,7 @@ fn is_meant(
 /// Who names containers, and who does not and why.
 fn described(sources: &[SourceStatus]) -> String {
     if sources.is_empty() {
-        return "nobody has been asked for names yet".to_owned();
+        return "no name source has been asked yet".to_owned();
     }
     let each = sources.iter().map(|status| {
         let state = match status.state.reason() {

@@ -258,7 +258,7 @@ fn members_of_pod(processes: &[Arc<Process>], directory: &ContainerDirectory) ->
     let named = |process: &Process| directory.of(process.container.as_ref()?);
     let container = |process: &Process| process.container.as_ref().map(|found| found.id.clone());
     let all: BTreeSet<Option<String>> = processes.iter().map(|one| container(one)).collect();
-    // One container for everything tells nothing of who belongs to whom.
+    // A single container for everything does not show which processes belong together.
     let served: BTreeSet<String> = if all.len() < 2 {
         BTreeSet::new()
     } else {

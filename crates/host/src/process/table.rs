@@ -23,7 +23,7 @@ const CHANGES_KEPT: usize = 1024;
 /// Threads that are listed for one process.
 const THREADS_LIMIT: usize = 32_768;
 /// Readings further apart than this give no CPU share: it would be an average over times that
-/// nobody looked at.
+/// were not observed.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings closer than this give no new share: with ticks of 10 ms it would be noise.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
@@ -507,7 +507,7 @@ impl ProcessTable {
     }
 
     fn publish(&self, change: ProcessChange) {
-        // Without subscribers there is nobody to tell.
+        // Fails without subscribers, which is fine.
         drop(self.changes.send(change));
     }
 

@@ -1,6 +1,6 @@
 //! Whose sockets are whose: the inodes that processes hold open.
 //!
-//! Reading every descriptor of a node is the most expensive part of finding out who talks to whom, so
+//! Reading every descriptor of a node is the most expensive part of finding both ends of connections, so
 //! what is known is kept as long as its process lives, and the search ends when nothing is missing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};

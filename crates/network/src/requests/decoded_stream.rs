@@ -253,7 +253,7 @@ impl DecodedStream {
         }
     }
 
-    /// Nobody knows what went over it since.
+    /// What went over it since is unknown.
     pub(super) fn lose(&mut self, out: &mut Vec<Exchange>) {
         if let Decoding::Fixed(connection) = &mut self.decoding {
             for direction in [Direction::ToServer, Direction::ToClient] {

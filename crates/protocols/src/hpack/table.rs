@@ -1,7 +1,7 @@
 //! The dynamic table of one direction, also of a connection that was joined late.
 //!
-//! Indices count from the newest entry (RFC 7541, section 2.3.3), so entries that were inserted while
-//! watched are found whatever stands behind them. Nothing wrong can come of a size that is not
+//! Indices count from the newest entry (RFC 7541, section 2.3.3), so entries that were inserted during
+//! the observation are found whatever stands behind them. Nothing wrong can come of a size that is not
 //! known: eviction takes the oldest entries and never moves newer ones, an entry that is larger than
 //! the table empties it and is then behind nothing, and an encoder refers to nothing that is gone. So
 //! the table keeps what may be gone, and reports a lookup of an entry that it never saw.

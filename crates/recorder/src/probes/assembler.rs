@@ -311,7 +311,7 @@ impl SampleAssembler {
         any
     }
 
-    /// Waits for all names that are still being looked for, as long as somebody looks for them.
+    /// Waits for all names that are still being looked for.
     pub(super) fn await_named(&mut self) {
         while let Some((rows, naming)) = self.naming.await_next() {
             self.add_named(&rows, naming);

@@ -291,7 +291,7 @@ struct Session {
     /// Entries of the kernel's table.
     capacity: u32,
     can_evict: bool,
-    /// The target may end, and nobody has been told that it has.
+    /// The target may end, and its end has not been reported.
     can_end: bool,
     resting: Resting,
     book: Book,
@@ -550,7 +550,7 @@ impl Session {
             notes,
         };
         if last {
-            // Nobody listens any more: then nobody misses it.
+            // Fails only without a receiver, which then misses nothing.
             self.sender.blocking_send(chunk).is_ok()
         } else {
             // Full: the next one holds all of it.

@@ -60,7 +60,7 @@ impl Session {
         let names = RefCell::new(self.book.names());
         let sought = RefCell::new(&mut self.sought);
         let mut may_refresh = true;
-        // A name that was seen with the socket is taken when the process is gone before anybody looks.
+        // The name that was seen with the socket is used when the process is gone before it is looked up.
         for end in &ends {
             if let Some(process) = end.process {
                 names.borrow_mut().name_thread(process, &end.comm);
@@ -161,7 +161,7 @@ impl Session {
             let whole = self.resting.end(&entry);
             self.finished.push(whole);
         }
-        // At the end as well: what rests may have ended without anybody's notice.
+        // At the end as well: idle connections may have ended unnoticed.
         if last || monotonic_ns().saturating_sub(self.swept_ns) >= SWEEP_NS {
             self.sweep(&mut entries)?;
         }
@@ -264,7 +264,7 @@ impl Session {
         self.table.refresh();
         for process in missing {
             if !self.name_process(process) {
-                // It is gone, or hidden: nobody looks for it again.
+                // It is gone, or hidden: it is not looked for again.
                 self.book.names().give_up(process);
             }
         }

@@ -66,7 +66,7 @@ impl SocketReader {
         let mut wanted = HashMap::new();
         for (namespace, listing) in &found {
             let inodes = listing.sockets.iter().map(|socket| socket.inode);
-            // A socket that nobody has accepted yet, or has left behind, is no process's.
+            // A socket that is not accepted yet, or was left behind, belongs to no process.
             wanted.extend(
                 inodes
                     .filter(|inode| *inode != 0)

@@ -203,7 +203,7 @@ impl Clock {
 }
 
 impl<L: Listener> Reading<L> {
-    /// Reads until nobody wants to know any more.
+    /// Reads until no sender of questions is left.
     fn run(&mut self, asked: &Receiver<Question<L>>) {
         loop {
             let read = self.turn();

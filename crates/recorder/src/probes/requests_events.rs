@@ -36,8 +36,8 @@ pub(super) enum PayloadRecord {
     End(PayloadEvent),
 }
 
-/// After so much time without a piece a socket of UDP is taken for closed: nobody tells of its end. The
-/// kernel side tells of it anew when it is used after a rest.
+/// A UDP socket is taken for closed after this time without a piece, because its end is not reported. The
+/// kernel side reports it anew when it is used after a pause.
 const DATAGRAM_END_NS: u64 = 3 * DATAGRAM_REST_NS;
 
 /// Remembers what was lost of each open connection that lost something, and which sockets of UDP are in

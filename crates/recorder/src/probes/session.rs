@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Runs until `stopped` is set or nobody listens, then drains what is left.
+    /// Runs until `stopped` is set or the receiver is gone, then drains the rest.
     pub(super) fn run(mut self, stopped: &AtomicBool) {
         while !stopped.load(Ordering::Relaxed) && !self.parts.sender.is_closed() {
             self.parts.reader.wait(LOOP_WAIT);
@@ -563,7 +563,7 @@ impl Session {
         let mut last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
         last.event_loop = self.loop_table.take();
         last.coverage = coverage;
-        // Fails only when nobody listens any more.
+        // Fails only when the receiver is gone.
         let _unheard = self.parts.sender.blocking_send(last);
     }
 

@@ -275,7 +275,7 @@ impl ResolvedTarget {
         config.target_comm = self.comm;
     }
 
-    /// Whether it is over when its processes have ended: nobody joins it but their children.
+    /// Whether it is over when its processes have ended: only their children join it.
     pub(super) fn can_end(&self) -> bool {
         self.filter == FILTER_PIDS && self.comm == [0; COMM_BYTES]
     }

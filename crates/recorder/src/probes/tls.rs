@@ -324,8 +324,8 @@ impl TlsProbes {
         Ok(())
     }
 
-    /// The kernel waits a tenth of a second for each probe until nobody can be in it, one after the other,
-    /// whichever threads ask for it.
+    /// The kernel waits a tenth of a second for each probe until no CPU can be in it, one after the other,
+    /// regardless of the threads that ask for it.
     fn drop_links(&mut self) {
         for process in self.processes.values_mut() {
             process.links.clear();
@@ -562,7 +562,7 @@ fn program_ns(object: &LoadedObject) -> Option<u64> {
     time_ns.checked_div(runs)
 }
 
-/// Looks at processes until nobody asks any more.
+/// Looks at processes until no sender is left.
 fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>) {
     let config = SymbolizeConfig::default();
     let mut finder = TlsFinder::new(config.max_file_bytes, config.packs);

@@ -1,5 +1,5 @@
-//! Files and processes that a task left unread, because somebody else serves them or because they did not answer, and
-//! perf maps that it did not believe.
+//! Files and processes that a task left unread, because they are served remotely or did not answer, and perf maps that
+//! it did not believe.
 
 use std::{
     collections::{BTreeSet, HashSet},

@@ -232,7 +232,7 @@ impl Drop for Asking {
     }
 }
 
-/// The error of somebody who no longer waits for a thread.
+/// The error of a caller that no longer waits for a thread.
 pub fn stuck() -> io::Error {
     silence::no_answer()
 }

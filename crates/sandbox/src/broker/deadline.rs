@@ -67,7 +67,7 @@ struct Errand(Mutex<Way>);
 enum Way {
     #[default]
     Out,
-    /// Nobody waits any more; its number among those left behind.
+    /// The caller has stopped waiting; its number among those left behind.
     Left(u64),
     Back,
 }
@@ -128,7 +128,7 @@ fn within_patience<T: Send + 'static>(
     let sent = Arc::clone(&errand);
     let work: Work = Box::new(move || {
         let _returns = Return(sent);
-        // Fails only when nobody waits any more.
+        // Fails only when the receiver is gone.
         let _unheard = answer.send(operation());
     });
     worker.works.send(work).map_err(|_| failed())?;

@@ -5,7 +5,7 @@
 //! understands nothing of what it reads. The kernel asks for permission to read `/proc/PID/maps`, `/proc/PID/mem`, `/proc/kallsyms` and files when
 //! they are opened (`proc_mem_open`, `kallsyms_open`); a descriptor can then be read by any thread.
 //!
-//! Each such thread has a partner of its own, which ends with it: one that waits for a file system holds up nobody else.
+//! Each such thread has a partner of its own, which ends with it: one that waits for a file system holds up no other.
 //!
 //! What may never be answered (`Operation::waits_for`) is done by one more thread, `file-worker`, for which the asking one
 //! waits a second (`deadline`). Whoever waits for another thread that reads such files follows it with a `ThreadWatch`.
@@ -194,7 +194,7 @@ pub fn apart_while_active<T: Send + 'static>(
     start(name, move || {
         ThreadWatch::begin(&own);
         let _working = own.work();
-        // Fails only when nobody waits any more.
+        // Fails only when the receiver is gone.
         let _unheard = answer.send(work());
     })?;
     loop {

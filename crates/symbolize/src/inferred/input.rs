@@ -34,7 +34,7 @@ pub(super) struct Input<'a> {
     size: u64,
     left: u64,
     reads: Vec<Read>,
-    /// `None` where nobody asks whether another file is the same.
+    /// `None` where it is not compared with another file.
     digest: Option<std::hash::DefaultHasher>,
 }
 

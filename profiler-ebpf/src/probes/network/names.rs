@@ -38,7 +38,7 @@ static ANSWERS: RingBuf = RingBuf::with_byte_size(ANSWERS_BUFFER_BYTES, 0);
 #[inline(always)]
 pub(super) fn take_answer(socket: Socket) {
     if socket.is_udp_argument() {
-        // Names are best effort: a lost answer is not counted.
+        // `None` is not an error: most data is not a name server's answer.
         let _no_answer = take(socket);
     }
 }

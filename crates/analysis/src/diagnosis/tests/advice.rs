@@ -54,7 +54,7 @@ fn advice_that_is_in_force_already_is_not_given() {
     let four = diagnosed(&configured(4, &["1 %", "100 %"]));
     assert_eq!(keys_of(&four, "run_queue"), ["ProxyConfig concurrency"]);
     assert_eq!(keys_of(&four, "tracing").len(), 3);
-    // What nobody says is not in force.
+    // A setting that is not reported is not in force.
     let mut unknown = observed();
     unknown.processes[0].configuration = None;
     assert_eq!(keys_of(&diagnosed(&unknown), "run_queue").len(), 1);

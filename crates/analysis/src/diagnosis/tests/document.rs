@@ -532,7 +532,7 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
     assert_eq!(good.text, "No segment was sent again in 5000 writes.");
 }
 
-/// A wall-clock profile in which nobody saw what a worker did for 3 s, with other samples of `tid`.
+/// A wall-clock profile in which 3 s of a worker were not observed, with other samples of `tid`.
 fn unsampled(tid: u32) -> Profile {
     let rest = profile(
         &[Sample {

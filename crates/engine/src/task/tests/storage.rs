@@ -218,7 +218,7 @@ async fn the_last_edges_of_a_full_disk_are_written_when_there_is_room() {
     })
     .await;
 
-    // Nobody asks for anything, and yet it is written.
+    // It is written without any request.
     full.store(false, Ordering::Relaxed);
     let later =
         |note: &String| note.ends_with("; the result waited in memory and was written later");

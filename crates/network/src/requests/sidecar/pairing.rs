@@ -9,7 +9,7 @@ use profiler_model::MatchClass;
 
 use super::half::Half;
 
-/// Requests in that are looked at for one request out. With more at once nobody can tell.
+/// Requests in that are looked at for one request out. With more at once pairing is not possible.
 const MOST_CANDIDATES: usize = 512;
 
 /// Pairs (the request in first), and what is left.

@@ -13,7 +13,7 @@ fn a_request_that_both_ends_see_is_counted_once() {
     for _ in 0..10 {
         play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
     }
-    // Nobody tells which sockets belong together but their addresses.
+    // Only addresses show which sockets belong together.
     let table = play.tracker.finish(play.now_ns);
     let counts: u64 = table.operations.iter().map(|row| row.tally.count).sum();
     assert_eq!(counts, 10);

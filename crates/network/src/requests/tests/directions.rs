@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{Play, SERVER_COOKIE, SocketFacts, facts, operation, resp};
 use crate::requests::CaptureOrder;
 
-/// A connection that was there before, of which nobody listens on either port.
+/// A connection from before the task, without a listener on either port.
 fn joined(number: u64, is_client: bool) -> SocketFacts {
     SocketFacts {
         is_client: None,

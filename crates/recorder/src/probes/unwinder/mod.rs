@@ -82,7 +82,7 @@ enum Command {
 pub(super) enum Notice {
     /// The kernel wakes it.
     Woken,
-    /// It looks often: programs that hold a lock of the scheduler wake nobody.
+    /// It polls often: programs that hold a lock of the scheduler cannot wake it.
     Polling,
 }
 

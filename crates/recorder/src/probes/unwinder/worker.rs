@@ -143,7 +143,7 @@ impl Worker {
         let mut wait = patience;
         loop {
             captures.wait(woken, wait);
-            // Fails when nobody has written since.
+            // Fails when nothing was written since.
             let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
             // Everything that was captured before the end was asked for is in the buffer now.
             let finish = self.obey(orders);
@@ -171,7 +171,7 @@ impl Worker {
     fn obey(&mut self, orders: &Receiver<Command>) -> bool {
         loop {
             match orders.try_recv() {
-                // Nobody waits any more when it took too long.
+                // The receiver is gone when it took too long.
                 Ok(Command::Answer(done)) => drop(done.try_send(())),
                 Ok(Command::Known { pid }) => self.prepare(pid),
                 Ok(Command::Exec {
@@ -311,7 +311,7 @@ impl Worker {
         }
     }
 
-    /// Tells the kernel what a process executes; `None`: nobody knows.
+    /// Gives the kernel the code of a process; `None`: unknown.
     fn set_process(&mut self, pid: u32, generation: u32, code: Option<ProcessCode>) {
         let now = Instant::now();
         let place = code.map_or(Place::Unreadable, |code| self.place(code, now));
