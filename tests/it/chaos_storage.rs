@@ -206,7 +206,7 @@ fn a_full_disk_takes_nothing_and_needs_no_restart() {
     let stopped = stop_task(&scene.agent, &scene.running);
     assert!(losses(&stopped) > 0, "{stopped:#}");
 
-    // With room again it writes what waited, though nobody asks for anything that is written.
+    // With room again it writes the pending data without any request.
     fs::remove_file(disk.filler()).unwrap();
     wait_until("the agent can store again", SEEN, || {
         ready(&scene.agent).0 == 200
@@ -245,7 +245,7 @@ fn a_file_system_that_becomes_read_only_is_said_and_what_it_holds_is_shown() {
     let targets = Targets::new();
     let target = targets.busy("shares-ro");
     let mut scene = Scene::new(&disk, &target);
-    // As after an error of the disk: the kernel lets nobody write any more.
+    // As after a disk error: the kernel refuses all writes.
     disk.remount("abort");
     scene.assert_refused("Read-only file system", 503);
     let stopped = stop_task(&scene.agent, &scene.running);

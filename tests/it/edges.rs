@@ -105,7 +105,7 @@ pub(crate) fn transfer(side: &Value, what: &str) -> (u64, u64) {
     (number(&transfer["count"]), number(&transfer["bytes"]))
 }
 
-/// Checks who talked to whom: both ends are this process.
+/// Checks the ends: both are this process.
 pub(crate) fn assert_own_ends(edge: &Value) {
     for end in ["client", "server"] {
         assert_eq!(edge[end]["pid"], std::process::id(), "{edge:#}");

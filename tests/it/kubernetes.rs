@@ -179,7 +179,7 @@ fn a_watch_goes_on_after_a_cut_and_its_version_is_gone_after_a_restart() {
         ["ADDED first", "MODIFIED first"]
     );
 
-    // What happened before the restart is known to nobody but the store.
+    // Only the store knows what happened before the restart.
     let restarted = [Started {
         name: "app",
         id: OTHER_ID,

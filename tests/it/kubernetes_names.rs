@@ -295,7 +295,7 @@ fn check_titles_and_targets(place: &Place) {
     .1;
     assert!(printed.contains("shop/web-5d4f7-x/proxy"), "{printed}");
 
-    // What is nobody's name is refused, with what is known and who was asked.
+    // An unknown name is refused, with the known names and the sources that were asked.
     let nobody = on_cpu(&json!({ "name": "nobody" }), 1);
     let refused = agent.api.create_task(&nobody).unwrap();
     let failed = agent.api.wait_task(&refused, &["failed"], EXIT).unwrap();

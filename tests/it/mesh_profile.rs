@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::targets::{busy_mesh, finish_task, mesh_with_mtls, on_cpu, start_task, stop_load};
 
-/// Of a process that has ended nobody knows.
+/// Also true for a process that has ended.
 fn may_be_envoy(pid: &Value) -> bool {
     let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
     comm.is_ok_and(|comm| comm.trim() == "envoy") || !fs::exists(format!("/proc/{pid}")).unwrap()

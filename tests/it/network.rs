@@ -175,7 +175,7 @@ fn thousands_of_short_connections_are_all_there() {
 #[test]
 fn a_refused_connection_and_a_reset_are_told_apart() {
     let agent = Agent::start().unwrap();
-    // It never listens, and nobody else can have its port.
+    // It never listens, and no other socket can get its port.
     let refusing = bound(SocketAddrV4::new([127, 0, 0, 1].into(), 0)).unwrap();
     let closed = SocketAddr::try_from(rustix::net::getsockname(&refusing).unwrap()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

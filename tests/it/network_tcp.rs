@@ -231,7 +231,7 @@ fn a_server_that_closes_without_reading_is_the_process_that_listens() {
     drop(listener);
 }
 
-/// A program of somebody else, which takes over a port: it listens, connects to itself, and passes some bytes.
+/// An unrelated program, which takes over a port: it listens, connects to itself, and passes some bytes.
 const SUCCESSOR: &str = "
 import socket, sys
 port = int(sys.stdin.readline())

@@ -130,7 +130,7 @@ fn a_redirected_connection_from_outside_keeps_where_it_was_to_go() {
     };
     let conntrack = "--deny-probe=conntrack";
     let asking = "--deny-probe=original_destination";
-    // By connection tracking, by asking the socket, and by nobody.
+    // By connection tracking, by asking the socket, and by neither.
     for denied in [&[][..], &[conntrack], &[conntrack, asking]] {
         let old = connect(80);
         let watch = NetCommand::start(&pod, denied);
@@ -318,7 +318,7 @@ fn both_ends_are_joined_through_a_service_address_and_masquerade() {
             assert_eq!(one["write"]["bytes"], other["read"]["bytes"], "{edge:#}");
         }
     }
-    // Nobody is left who saw only the router. Other tests have a port 8080 as well.
+    // No edge is left whose client saw only the router. Other tests have a port 8080 as well.
     let own = |edge: &&Value| {
         let is_own = |address: &Value| {
             let text = address.as_str().unwrap_or_default();
@@ -457,7 +457,7 @@ fn a_process_with_the_number_of_another_has_its_own_edge() {
         (ended.elapsed() > Duration::from_millis(20)).then_some(())
     })
     .unwrap();
-    // Somebody else may have been given the number meanwhile.
+    // The number may have been given to another process meanwhile.
     wait_for("the number is used again", EXIT, || {
         connect_as(first, port).then_some(())
     })

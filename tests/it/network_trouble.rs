@@ -333,7 +333,7 @@ fn connections_that_nobody_accepted_end_with_their_listener() {
         let all = json!({ "count": CONNECTIONS, "open": 0 });
         assert_eq!(side["connections"], all, "{edge:#}");
     }
-    // Nobody has read what has arrived.
+    // The received data was not read.
     assert_eq!(server["read"]["count"], 0, "{edge:#}");
     assert_eq!(
         server["socket"]["received_bytes"],

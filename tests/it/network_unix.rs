@@ -77,7 +77,7 @@ fn streams_have_their_name_both_ends_and_every_byte() {
             send(&mut client, &mut server, size);
         }
         send(&mut server, &mut client, 5000);
-        // Written before anybody accepts, and closed before anybody reads.
+        // Written before it is accepted, and closed before it is read.
         let mut early = UnixStream::connect_addr(&listener.local_addr().unwrap()).unwrap();
         early.write_all(&[7; 50]).unwrap();
         drop(early);
@@ -179,7 +179,7 @@ fn threads_of_a_process_that_has_ended_are_one_end_by_the_name_of_the_process() 
     let agent = Agent::start().unwrap();
     let (shown, address) = abstract_name("threads");
     let listener = UnixListener::bind_addr(&address).unwrap();
-    // Of the whole node, so that nobody told of the process before.
+    // Of the whole node, so that the process was not known before.
     let watch = Watch::start(&agent, &json!({ "all": true }));
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([

@@ -135,7 +135,7 @@ impl Waited {
     }
 }
 
-/// Whether a thread of the process sleeps until somebody writes to a pipe.
+/// Whether a thread of the process sleeps in a read from a pipe.
 fn reads_a_pipe(pid: u32) -> bool {
     let mut threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     threads.any(|thread| {

@@ -203,7 +203,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 
-/// Starts tasks for a name nobody has yet, for a parent, and for the node; then lets a process
+/// Starts tasks for an unused name, for a parent, and for the node; then lets a process
 /// start, a child be forked and a process exit.
 fn born_and_exiting(agent: &Agent) -> Vec<Value> {
     let targets = Targets::new();

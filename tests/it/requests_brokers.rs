@@ -82,7 +82,7 @@ fn requests_of_kafkas_own_clients_are_those_that_the_broker_logged() {
     let clients = [
         create_topic(kafka, "orders"),
         kafka.produce(port, "orders", &lines, &[]).unwrap(),
-        // Nobody answers.
+        // No answer.
         kafka
             .produce(port, "orders", &lines, &["--producer-property", "acks=0"])
             .unwrap(),

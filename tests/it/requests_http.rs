@@ -325,8 +325,8 @@ fn two_thousand_streams_a_second_are_all_reported() {
         .unwrap();
 }
 
-/// Half of what is asked for was asked for before, so that it stands in a table which nobody saw being
-/// filled.
+/// Half of what is asked for was asked for before, so that it stands in a table that was filled
+/// before the task.
 #[test]
 fn of_an_http2_connection_from_before_nothing_is_told_wrongly() {
     let (folder, _guard) = scratch_directory("late").unwrap();

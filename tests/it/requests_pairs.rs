@@ -115,7 +115,7 @@ fn pairs_by_request_id_are_right() {
     }
 }
 
-/// Over one mesh: by paths that are unique, and of requests that are alike but for what nobody looks at.
+/// Over one mesh: by unique paths, and of requests that differ only in a header that the pairing ignores.
 #[test]
 fn pairs_without_ids_are_right_by_unique_paths_and_only_what_order_decided_may_be_wrong() {
     let mesh = mesh(true);

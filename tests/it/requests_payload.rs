@@ -413,7 +413,7 @@ mod alone {
         let interval = &operation["count_interval"];
         let low = interval["low"].as_u64().unwrap();
         assert!(low <= count && low >= seen, "{operation}");
-        // Of fewer than ten connections nobody can tell how many more.
+        // With fewer than ten connections there is no upper end.
         if let Some(high) = interval["high"].as_u64() {
             assert!(count <= high, "{operation}");
             let near = count.abs_diff(made) <= 2 * (high - count);

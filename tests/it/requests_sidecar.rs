@@ -21,7 +21,7 @@ const DELAY: Duration = Duration::from_millis(30);
 struct Parts {
     read_wait: f64,
     to_upstream: f64,
-    /// Of the fastest request: nobody else had the processor meanwhile.
+    /// Of the fastest request: it was not preempted.
     least_to_upstream: f64,
     upstream: f64,
     to_client: f64,

@@ -1,4 +1,4 @@
-//! Bytes of a process's code that are not those of its files: where somebody has put breakpoints.
+//! Bytes of a process's code that differ from those of its files: breakpoints.
 
 use std::{
     collections::BTreeSet,

@@ -233,7 +233,7 @@ pub fn leftovers_of(owner: Option<u32>) -> Vec<Resource> {
 
 /// Removes what runs that were killed could not remove.
 pub fn remove_leftovers() {
-    // Without the lock there is nobody whom it could disturb.
+    // Without the lock there is no other run that it could disturb.
     let _lock = leftovers_lock();
     for resource in leftovers_of(None) {
         resource.release();

@@ -112,7 +112,7 @@ impl Forwarder {
             .spawn(move || {
                 while !stopped.load(Ordering::Relaxed) {
                     match listener.accept() {
-                        // Whoever connects sees the connection closed where there is nobody to forward to.
+                        // The client sees the connection closed when there is no server to forward to.
                         Ok((stream, _)) => drop(forward(stream, &to, &open)),
                         Err(_none_yet) => thread::sleep(PAUSE),
                     }

@@ -278,7 +278,7 @@ fn by_id(command: libc::c_int, id: u32) -> io::Result<OwnedFd> {
     };
     // SAFETY: the question is as long as is said.
     let descriptor = unsafe { bpf(command, &raw mut question)? };
-    // SAFETY: the kernel has just made it, and nobody else knows it.
+    // SAFETY: the kernel has just made it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -1,4 +1,4 @@
-// What the stand-in's containers are called: a pod with a sidecar, a Compose service, and one that nobody has named.
+// What the stand-in's containers are called: a pod with a sidecar, a Compose service, and one without a name.
 
 export const SIDECAR = "3f2a90c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4";
 export const CHECKOUT = "8d14f0b2c6a7e95310fb2c6a7e95310fb2c6a7e95310fb2c6a7e95310fb2c6a7";

@@ -101,7 +101,7 @@ fn ebpf_lints(workspace: &Workspace) -> Result<()> {
         "--",
     ];
     arguments.extend(deny_warnings()?);
-    // Without std there is nobody to unwind to; the architecture is told as the real build tells it.
+    // Without std there is no unwinding; the architecture is passed as in the real build.
     let flags = format!(
         "-Cpanic=abort\x1f--cfg=bpf_target_arch=\"{}\"",
         std::env::consts::ARCH

@@ -40,7 +40,7 @@ pub(crate) const PACKAGES: [Package; 2] = [
     },
 ];
 
-/// A load that leaves room on two cores for the browser, for as long as anybody looks.
+/// A load that leaves room on two cores for the browser, for as long as the demo runs.
 const MESH: [&str; 6] = ["--workers", "2", "--rps", "1000", "--duration", "24h"];
 /// The mesh starts two proxies and four programs; the agent loads its probes.
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -163,7 +163,7 @@ impl Service {
             .take()
             .context("a piped child has a standard output")?;
         let (sender, lines) = mpsc::sync_channel(1);
-        // Reads to the end: a child whose output nobody reads would block.
+        // Reads to the end: a child whose output is not read would block.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { break };

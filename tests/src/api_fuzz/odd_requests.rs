@@ -35,7 +35,7 @@ pub(super) struct Request {
     pub(super) hangs_up: bool,
 }
 
-/// Who asks, and whom.
+/// The client and the server of requests.
 pub(super) struct Asker<'a> {
     pub(super) address: SocketAddr,
     pub(super) token: &'a str,

@@ -125,7 +125,7 @@ async fn main() -> Result<()> {
             }
         }
     }
-    // Nobody may be left to hear it.
+    // The receivers may be gone.
     order.send_replace(Order::Stop);
 
     let mut total = Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?;

@@ -80,7 +80,7 @@ impl Cluster {
         self.wait_until_ready()
     }
 
-    /// Ends the API server; nobody listens at its address until [`Self::restart`].
+    /// Ends the API server; its address has no listener until [`Self::restart`].
     pub fn stop_api_server(&mut self) -> Result<()> {
         self.api_server.stop().map(drop)
     }
@@ -199,7 +199,7 @@ fn program(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Addresses at which nobody listens: neither program says which port it was given.
+/// Unused addresses: neither program reports the port that it was given.
 fn free_addresses<const N: usize>() -> Result<[SocketAddr; N]> {
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
     for address in &mut addresses {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// An image that nobody pulls.
+/// An image that is never pulled.
 const IMAGE: &str = "profiler.test/program:1";
 /// When containers started.
 const STARTED: &str = "2026-01-02T03:04:05Z";

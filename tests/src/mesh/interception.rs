@@ -17,7 +17,7 @@ pub fn install(netns: &Netns) -> Result<()> {
     install_at(&netns.path())
 }
 
-/// The same for a pod that somebody else made, by the file of its network namespace.
+/// The same for an existing pod, by the file of its network namespace.
 pub fn install_at(namespace: &Path) -> Result<()> {
     netns::within(namespace, || {
         for rule in rules() {

@@ -331,7 +331,7 @@ impl Mesh {
     }
 
     /// Waits until both sidecars take connections, without a request: the sidecars would keep the connection
-    /// of HTTP/2 that it went over, whose headers nobody can read who has not seen them from the start.
+    /// of HTTP/2 that it went over, whose headers can only be read from the start.
     fn wait_for_listeners(&self) -> Result<()> {
         for pod in [&self.client, &self.server] {
             let label = pod.envoy.label();

@@ -128,7 +128,7 @@ pub fn compare(asked: &[Asked], seen: &[Asked]) -> Result<()> {
     };
     ensure!(
         missing.is_empty() && rest.is_empty(),
-        "of {all} requests {} are not reported:{}\nand {} are reported that nobody sent:{}",
+        "of {all} requests {} are not reported:{}\nand {} are reported that were not sent:{}",
         missing.len(),
         list(&missing),
         rest.len(),

@@ -157,7 +157,7 @@ impl Kafka {
         Ok(path.display().to_string())
     }
 
-    /// What clients of a listener asked so far, once nobody asks any more: the broker closes a connection whose client
+    /// The requests of a listener's clients so far, once they have ended: the broker closes a connection whose client
     /// has ended when it has answered what came over it. With that of passwords also what precedes it on each
     /// connection, which the broker does not log.
     pub fn asked(&self, port: u16) -> Result<Vec<Asked>> {

@@ -43,7 +43,7 @@ pub mod tls;
 /// workloads (from 20000 on).
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
-/// A port of loopback that nobody listens on and that no other test process is given while this one lives.
+/// An unused port of loopback that no other test process is given while this one lives.
 pub fn free_port() -> Result<u16> {
     /// Locks go with the process.
     static GIVEN: Mutex<Vec<(u16, File)>> = Mutex::new(Vec::new());

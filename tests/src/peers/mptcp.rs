@@ -31,7 +31,7 @@ impl Pair {
             .port();
         let client = connect(port)?;
         let (server, from) = listener.accept().context("accept")?;
-        ensure!(from == client.local_addr()?, "somebody else has connected");
+        ensure!(from == client.local_addr()?, "another client has connected");
         Ok(Self {
             client,
             server,

@@ -128,7 +128,7 @@ impl Postgres {
         ensure!(server.is_running(), "it ended: {}", server.errors());
         ensure!(
             TcpStream::connect(("127.0.0.1", port)).is_ok(),
-            "nobody listens at {port}"
+            "nothing listens at {port}"
         );
         Ok(Self {
             server,

@@ -128,7 +128,7 @@ pub fn check(report: &Report, load: Load<'_>) -> Result<()> {
         let address = operation["edge"]["client"]["address"].as_str();
         let address: Ipv4Addr = address.context("a client's address")?.parse()?;
         let client = load.clients.iter().find(|client| client.address == address);
-        let client = client.with_context(|| format!("nobody asks from {address}"))?;
+        let client = client.with_context(|| format!("no client asks from {address}"))?;
         let number = |value: &serde_json::Value| value.as_u64().context("a number");
         let (count, unknown) = (number(&operation["count"])?, number(&operation["unknown"])?);
         let is_untold = operation["route"].is_null() && unknown == count;

@@ -299,7 +299,7 @@ impl Report {
             expected.servers
         );
         let duration = sample["duration_ns"].as_u64().context("no duration")?;
-        // What nobody answers is over when it is sent.
+        // An unanswered request is over when it is sent.
         let is_answered = !sample["first_byte_ns"].is_null();
         ensure!(
             (duration > 0 || !is_answered) && Duration::from_nanos(duration) < self.lasted,

@@ -39,7 +39,7 @@ impl fmt::Display for View {
     }
 }
 
-/// Requests of one kind as somebody counted them who took part.
+/// Requests of one kind as counted by one of the peers.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub requests: u64,

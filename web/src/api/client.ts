@@ -1,5 +1,5 @@
-// Typed calls of the agent's API. Every failure is one of two errors: the agent said no
-// (ProblemError), or nobody answered (UnreachableError).
+// Typed calls of the agent's API. Every failure is one of two errors: the agent refused
+// (ProblemError), or there was no answer (UnreachableError).
 
 import { currentToken } from "./token";
 import type {

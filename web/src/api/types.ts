@@ -116,7 +116,7 @@ export type TaskSpec = CreateTask &
 
 export type CheckupSpec = CreateCheckup & Required<Pick<CreateCheckup, "duration_s">>;
 
-/** Names of the containers that occur in an answer, by id; those that nobody has named are missing. */
+/** Names of the containers that occur in an answer, by id; unnamed ones are missing. */
 export type NamedContainers = EdgeTable["containers"];
 
 /** Least and greatest value that a percentile can be. */

@@ -21,7 +21,7 @@ const PROXY = containerNames("shop", "web-0", "istio-proxy", {
 });
 
 describe("the name of a container", () => {
-  it("is its title, and its short id while nobody has named it", () => {
+  it("is its title, and its short id while it has no name", () => {
     expect(containerTitle({ id: ID, names: PROXY })).toBe("shop/web-0/istio-proxy");
     expect(containerTitle({ id: ID, names: null })).toBe("3f9d2c71aa0b");
     expect(titleParts({ id: ID, names: PROXY })).toEqual(["shop/web-0", "/istio-proxy"]);
@@ -42,7 +42,7 @@ describe("the name of a container", () => {
       "workload StatefulSet web",
       "named by the Kubernetes API",
     ]);
-    expect(containerTip({ id: ID, names: null })).toBe(`container ${ID}\nnobody has named it`);
+    expect(containerTip({ id: ID, names: null })).toBe(`container ${ID}\nno name known`);
     expect(containerTip({ id: ID, names: { ...PROXY, title: "a\nb\u202e" } })).toContain("a▯b▯\n");
   });
 

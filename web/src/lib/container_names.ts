@@ -16,7 +16,7 @@ export function containerOf(id: string | null, named: NamedContainers): KnownCon
   return id === null ? null : { id, names: named[id] ?? null };
 }
 
-/** Its name where somebody has named it, else the beginning of its id. */
+/** Its name if known, else the beginning of its id. */
 export function containerTitle({ id, names }: KnownContainer): string {
   return names === null ? shortId(id) : names.title;
 }
@@ -65,7 +65,7 @@ export function containerTip({ id, names, runtime }: KnownContainer): string {
     runtime === undefined ? null : `runtime ${runtime}`,
     names === null || names.image === null ? null : `image ${names.image}`,
     names === null || names.workload === null ? null : `workload ${workloadTitle(names.workload)}`,
-    names === null ? "nobody has named it" : `named by the ${sourceTitle(names.named_by)}`,
+    names === null ? "no name known" : `named by the ${sourceTitle(names.named_by)}`,
   ];
   return lines.flatMap((line) => (line === null ? [] : [visible(line)])).join("\n");
 }
@@ -97,7 +97,7 @@ export function labelList({ labels }: ContainerNames): string[] {
     .sort();
 }
 
-/** The names of the pod that all of these are of; null where they are of several, or nobody has named one. */
+/** The names of the pod that all of these belong to; null for several pods, or where one has no known name. */
 export function commonPod(all: Iterable<ContainerNames | null | undefined>): ContainerNames | null {
   let found: ContainerNames | null = null;
   for (const names of all) {

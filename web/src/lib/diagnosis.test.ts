@@ -217,7 +217,7 @@ describe("numbers of a diagnosis", () => {
     expect(reasonOf(limits, ["throttl"])).toMatch(/does not say why/);
   });
 
-  it("tell threads without waits from waits that nobody watched", () => {
+  it("distinguish threads without waits from waits that were not watched", () => {
     const thread = { tid: 1, waits: [], longest_wait_ns: null };
     const workers = (threads: object[]) => ({ threads, imbalance: null, throttled: null }) as never;
     expect(waitsWatched(workers([thread, thread]))).toBe(false);

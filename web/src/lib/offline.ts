@@ -1,4 +1,4 @@
-// What an exported HTML file says about its profile. The file may have been changed by anyone, so
+// What an exported HTML file states about its profile. The file is untrusted and may have been changed, so
 // every field is checked.
 
 export interface About {

@@ -1,4 +1,4 @@
-// Pods as targets, by their names: whom a selector means, and how it is written. The agent decides; this is for
+// Pods as targets, by their names: what a selector matches, and how it is written. The agent decides; this is for
 // what the page says before it is asked. Label selectors are read as the agent does
 // (crates/host/src/container_names/labels.rs).
 

@@ -26,7 +26,7 @@ export interface Pod {
   readonly namespace: number | null;
   /** `NAMESPACE/NAME` where its containers are named as those of one pod, else made of its programs' names. */
   readonly title: string;
-  /** Of one of its containers; null where nobody has named the pod. */
+  /** Of one of its containers; null where the pod has no known name. */
   readonly names: ContainerNames | null;
   readonly members: readonly Member[];
   readonly containers: number;

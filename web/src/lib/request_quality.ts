@@ -63,7 +63,7 @@ function unboundPart({ unbound_bytes }: TaskRequests, tls: boolean): QualityPart
     detail:
       unbound_bytes === 0
         ? "All plaintext was tied to the socket that its ciphertext went over."
-        : "Plaintext that was read at a TLS library and belongs to no known socket: its requests are not counted, because nobody can tell which edge they are of.",
+        : "Plaintext that was read at a TLS library and belongs to no known socket: its requests are not counted, because their edge is unknown.",
     poor: unbound_bytes > 0,
   };
 }
@@ -112,7 +112,7 @@ function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
     "Unknown direction",
     unknown_direction > 0,
     plural(unknown_direction, "connection"),
-    "Nobody can tell which end of these connections is the client. Their requests are not counted.",
+    "It is unknown which end of these connections is the client. Their requests are not counted.",
   );
   add(
     "No room",

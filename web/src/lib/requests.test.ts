@@ -38,7 +38,7 @@ describe("operations", () => {
       "estimated from 40 that were seen: with 95 % confidence 40 to 375",
     );
     expect(countText(operation({ ...some, count_interval: { low: 40, high: null } }))).toContain(
-      "40 or more, nobody can tell how many",
+      "40 or more, upper limit unknown",
     );
   });
 

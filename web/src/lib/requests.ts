@@ -340,7 +340,7 @@ export function countText({ seen, count_interval }: RequestOperation): string | 
   const { low, high } = count_interval;
   const between =
     high === null
-      ? `${count(low)} or more, nobody can tell how many`
+      ? `${count(low)} or more, upper limit unknown`
       : `with 95 % confidence ${count(low)} to ${count(high)}`;
   return `estimated from ${count(seen)} that were seen: ${between}`;
 }

@@ -63,7 +63,7 @@ function ofKubernetes({ container }: Process): RoleOf | null {
 export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
   const proxies = members.filter((member) => isOneOf(member, PROXIES));
   const servants = members.filter((member) => isOneOf(member, PROXIES) || isOneOf(member, PROXY_AGENTS));
-  // One container for everything tells nothing of who belongs to whom.
+  // A single container for everything does not show which processes belong together.
   const told = new Set(members.map((member) => member.container?.id)).size > 1;
   const containers = new Set(
     servants.map((member) => (told ? member.container?.id : undefined)).filter((id) => id !== undefined),

@@ -176,7 +176,7 @@ export function specOf(form: TaskForm, matched: readonly Process[] = []): FormRe
   };
 }
 
-/** A whole pod has also the containers that nobody has named, as that which holds its namespaces. */
+/** A whole pod also has unnamed containers, such as the one that holds its namespaces. */
 function matchedPods(selector: PodSelector, all: readonly Process[]): Process[] {
   const means = selectorMeans(selector);
   const named = new Set(all.filter(({ container }) => means(container?.names)));

@@ -116,7 +116,7 @@ export function edgeBytes(edge: Edge): number {
 
 const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Processes whose network namespace nobody knows. */
+/** Processes whose network namespace is unknown. */
 const UNKNOWN_POD = "?";
 /** Where a key begins with the inode of a namespace. */
 const KNOWN_POD = "!";

@@ -14,7 +14,7 @@ export interface LiveEdges<T> {
   readonly error: string | null;
 }
 
-/** Whether somebody can see the page: a hidden one costs the node nothing. */
+/** Whether the page is visible: a hidden one costs the node nothing. */
 function useVisible(): boolean {
   const [visible, setVisible] = useState(document.visibilityState !== "hidden");
   useEffect(() => {

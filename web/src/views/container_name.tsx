@@ -61,7 +61,7 @@ export function ContainerChip({ end }: { end: EdgeEnd }) {
   );
 }
 
-/** What manages the container; a dash where nobody says. */
+/** What manages the container; a dash where unknown. */
 export function WorkloadName({ container }: { container: Container | null }) {
   const workload = container?.names?.workload ?? null;
   if (workload === null) return <span class="muted">–</span>;

@@ -20,7 +20,7 @@ export function Dialog(props: {
     }
     return () => {
       dialog?.close();
-      // A dialog that has left the page already gives the focus to nobody.
+      // A dialog that has left the page already does not return the focus.
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
     };
   }, []);

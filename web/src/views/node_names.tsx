@@ -1,4 +1,4 @@
-// Who names containers, and why somebody does not.
+// The sources of container names, and why one of them fails.
 
 import { api } from "../api/client";
 import type { ContainerList, NameSource } from "../api/types";
@@ -62,7 +62,7 @@ export function NamesCard() {
       {answer === null ? (
         <p class="muted">Asking…</p>
       ) : answer.name_sources.length === 0 ? (
-        <p class="muted">Nobody has been asked for names.</p>
+        <p class="muted">No name source is in use.</p>
       ) : (
         <>
           <table class="plain">

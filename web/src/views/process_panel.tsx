@@ -203,7 +203,7 @@ function ContainerFacts({ container }: { container: Container | null }) {
       )}
       <Fact title="Container">
         {names === null
-          ? "nobody has named it"
+          ? "no name known"
           : `${visible(names.name ?? "name not known")}${names.role === "unknown" ? "" : ` (${ROLE_TEXT[names.role] ?? names.role})`}`}
       </Fact>
       <Fact title="Container's id">

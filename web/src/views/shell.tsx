@@ -227,7 +227,7 @@ function TopBar() {
   );
 }
 
-/** The view for somebody else: as an address, and as a request. */
+/** The view for sharing: as an address, and as a request. */
 function PageMenu() {
   return (
     <Menu title="Copy" class="menu-right page-menu">

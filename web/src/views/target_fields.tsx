@@ -195,7 +195,7 @@ function KubernetesPicker({ form, change }: Props) {
       <p class="muted small">
         What is left empty does not matter; a pod, labels or a container must be there. Labels are written as
         for kubectl.
-        {named.length === 0 && " Nobody has named a container here: the page of the node says why."}
+        {named.length === 0 && " No container here has a known name: the page of the node has the reason."}
       </p>
     </div>
   );

@@ -1,4 +1,4 @@
-// A number that nobody knows, with the reason.
+// An unknown number, with the reason.
 
 import { visible } from "../lib/format";
 

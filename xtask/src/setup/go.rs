@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{exec, pins, stamp::Stamp, workspace::Workspace};
 
-/// A Go with caches of its own until the set-up is over: gigabytes that nobody needs again.
+/// A Go with caches of its own until the set-up is over: gigabytes that are not needed again.
 #[derive(Debug)]
 pub(super) struct Build {
     go: PathBuf,

@@ -1,5 +1,5 @@
 //! The step `supply-chain`: known weaknesses, licences, places and duplicates of what the program is made of. It asks
-//! nobody but npm's registry; advisories of crates are a snapshot in the checkout (advisories/).
+//! npm's registry only; advisories of crates are a snapshot in the checkout (advisories/).
 
 mod advisories;
 mod deny;

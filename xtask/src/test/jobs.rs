@@ -317,7 +317,7 @@ impl Job {
         }
     }
 
-    /// What it waits for is of this run; what is not is there already, or nobody needs it.
+    /// It waits for jobs of this run only; others are done already, or not needed.
     fn entry(&self, jobs: &[Self]) -> Entry {
         let place = |name: &&'static str| jobs.iter().position(|job| job.name == *name);
         Entry {

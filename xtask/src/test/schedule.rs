@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// With whom a job shares the machine.
+/// Which jobs share the machine with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Waits for other machines: all of them at once.
@@ -49,7 +49,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) lane: Lane,
-    /// Others wait for it: of those that compute, it begins before those that nobody waits for.
+    /// Others wait for it: among the computing jobs it begins before those without dependents.
     pub(super) is_preparation: bool,
     /// Jobs, by their place in the schedule, that must have passed before.
     pub(super) after: Vec<usize>,

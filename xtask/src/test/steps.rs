@@ -168,7 +168,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     integration!("requests-tls", Beside, 240, None, REQUESTS_TLS, "requests inside TLS of every library that is read, against what real clients asked"),
     integration!("requests-truth", Beside, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers"),
-    integration!("chaos", Beside, 300, None, MESH, "the agent killed fifty times under load: nothing is left, nobody notices"),
+    integration!("chaos", Beside, 300, None, MESH, "the agent killed fifty times under load: nothing is left, programs do not notice"),
     Step {
         name: "kubernetes-names",
         about: "what live containers are called, by a real API server, Docker and its renames; targets by pod and label",
@@ -248,7 +248,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("wall", Alone, 40, None, PPROF, "all time of threads adds up to what has passed"),
     integration!("throttling", Beside, 40, None, ROOT_AND_AGENT, "CPU quotas: how often they stopped the target"),
     integration!("network-tcp", Beside, 40, None, NETWORK_TCP, "simultaneous open, round-trip times, a server that closes without reading, a port that goes to another program"),
-    integration!("wakers", Beside, 40, None, ROOT_AND_AGENT, "who ended a wait: threads, and never whom an interrupt came upon"),
+    integration!("wakers", Beside, 40, None, ROOT_AND_AGENT, "who ended a wait: threads, and never the task that an interrupt hit"),
     integration!("network-cli", Beside, 40, None, NETWORK, "how the command ends"),
     integration!("workloads", Beside, 40, None, ROOT_AND_AGENT, "the workloads keep the shares they promise"),
     integration!("network-calls", Beside, 30, None, ROOT_AND_AGENT, "every way to write and read a socket, against the socket itself"),

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// Set to 1 to write the counts of this run into tests/vm/verified.json.
 const BLESS: &str = "PROFILER_BLESS";
-/// Verified instructions may grow by this much before somebody must look: verifiers differ between point releases.
+/// Verified instructions may grow by this much before a person must look: verifiers differ between point releases.
 const MAX_GROWTH_PERCENT: u64 = 20;
 /// The workload does nothing else; the rest are ticks of the kernel inside it.
 const MIN_SHARE_PERCENT: u64 = 80;
