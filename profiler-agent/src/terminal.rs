@@ -96,7 +96,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Writes to stdout; a reader that has gone away (`| head`) is no error.
+/// Writes to stdout; a reader that has gone away (`| head`) is not an error.
 pub(crate) fn out(text: &Text) -> Result<()> {
     match write(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -2,7 +2,7 @@
 
 use crate::limits::COMM_BYTES;
 
-/// [`crate::on_cpu::CountKey::wait`] of a sample that is no wait.
+/// [`crate::on_cpu::CountKey::wait`] of a sample that is not a wait.
 pub const WAIT_NONE: u32 = 0;
 /// The thread could have gone on: it was preempted, or gave up the CPU by itself.
 pub const WAIT_PREEMPTED: u32 = 1;

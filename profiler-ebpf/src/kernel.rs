@@ -55,7 +55,7 @@ impl TypedPtr {
 
     #[inline(always)]
     pub(crate) fn member<T: Copy>(self, offset: u32) -> T {
-        // SAFETY: the verifier rejects what is no member, and reads of bad addresses give 0.
+        // SAFETY: the verifier rejects what is not a member, and reads of bad addresses give 0.
         unsafe { ((self.0 + u64::from(offset)) as *const T).read() }
     }
 }

@@ -98,7 +98,7 @@ fn wrong_server() -> SocketAddr {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
-            // A client that has gone is no reason to end.
+            // A client that has gone is not a reason to end.
             thread::spawn(move || stream.ok().and_then(answer));
         }
     });

@@ -292,7 +292,7 @@ mod alone {
         assert!(!text.contains("PRIVATE KEY"), "no secret is kept");
         assert!(number(&diagnosis, "/network/connections_opened") >= 0.0);
 
-        // The same once more is no change.
+        // The same once more is not a change.
         let second = start_checkup(&agent, &target);
         end_checkup(&agent, &second, pid, &mut history);
         let compared = format!("{CHECKUPS}/compare?a={first}&b={second}&pid_a={pid}&pid_b={pid}");

@@ -96,7 +96,7 @@ pub(crate) fn edge_to_name<'a>(table: &'a Value, name: &str) -> &'a Value {
 pub(crate) fn number(value: &Value) -> u64 {
     value
         .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// Calls and bytes.

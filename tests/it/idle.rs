@@ -369,7 +369,7 @@ fn settle<'a>(programs: impl Iterator<Item = &'a Program>) {
         for (name, pid) in &named {
             let now = process_cpu_ns(*pid).unwrap();
             let before = used.insert(*pid, now).unwrap_or(0);
-            // Threads that have ended are no part of the sum.
+            // Threads that have ended are not part of the sum.
             let more = Duration::from_nanos(now.saturating_sub(before));
             if more > LOOK / 20 {
                 busy.push((*name, more));

@@ -99,7 +99,7 @@ fn end(mut watching: Running) -> Value {
 fn number(value: &Value) -> u64 {
     value
         .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// What the edges of a process, of any without one, say about both ends of its connections.

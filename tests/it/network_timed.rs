@@ -81,7 +81,7 @@ fn sides(table: &Value, port: u16) -> (&Value, &Value) {
 fn number(value: &Value) -> u64 {
     value
         .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn time(value: &Value) -> Duration {
@@ -91,7 +91,7 @@ fn time(value: &Value) -> Duration {
 /// Values in a histogram.
 fn total(histogram: &Value) -> u64 {
     let counts = histogram["counts"].as_array();
-    let counts = counts.unwrap_or_else(|| panic!("{histogram} is no histogram"));
+    let counts = counts.unwrap_or_else(|| panic!("{histogram} is not a histogram"));
     counts.iter().map(number).sum()
 }
 

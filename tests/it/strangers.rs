@@ -524,7 +524,7 @@ fn a_network_namespace_is_none_of_the_other_things_that_have_a_path() {
     // Nothing is told about what is there.
     refusals.dedup();
     assert_eq!(refusals.len(), 1, "{refusals:?}");
-    // A name that is no namespace, and one that is.
+    // A name that is not a namespace, and one that is.
     fs::create_dir_all("/run/netns").unwrap();
     let name = format!("/run/netns/profiler-test-{}", std::process::id());
     let made = Command::new("mkfifo").arg(&name).status().unwrap();
@@ -535,7 +535,7 @@ fn a_network_namespace_is_none_of_the_other_things_that_have_a_path() {
     let id = id.as_str().unwrap();
     let failed = agent.api.wait_task(id, &["failed"], EXIT).unwrap();
     fs::remove_file(&name).unwrap();
-    assert!(failed.to_string().contains("is no namespace"), "{failed}");
+    assert!(failed.to_string().contains("is not a namespace"), "{failed}");
     let own = format!("/proc/{}/ns/net", std::process::id());
     let (status, text) = ask(&own);
     assert_eq!(status, 201, "{text}");

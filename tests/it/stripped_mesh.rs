@@ -113,7 +113,7 @@ impl Shares {
     }
 
     /// [`LEAST_STACKS`] less three standard deviations of a share of so many samples: what few samples show below it
-    /// is no proof that it is missed.
+    /// is not proof that it is missed.
     #[expect(
         clippy::cast_precision_loss,
         reason = "sample counts stay far below 2^52"

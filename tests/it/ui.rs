@@ -270,7 +270,7 @@ fn a_profile_goes_out_and_comes_back_by_the_command_line() {
             );
         }
     }
-    // What is no profile is refused with the reason, and the exit code says so.
+    // What is not a profile is refused with the reason, and the exit code says so.
     let letter = agent.folder.join("letter.txt");
     fs::write(&letter, "hello\n").unwrap();
     let mut import = launch(

@@ -242,7 +242,7 @@ fn nginx_under_load() {
         scope.spawn(|| {
             let client = ureq::agent();
             while !enough.load(Ordering::Relaxed) {
-                // A refused connection is no part of the test.
+                // A refused connection is not part of the test.
                 if let Ok(mut answer) = client.get(&url).call() {
                     answer.body_mut().read_to_string().unwrap();
                 }

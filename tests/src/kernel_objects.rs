@@ -129,7 +129,7 @@ impl KernelObjects {
 fn held() -> Result<BTreeSet<(Kind, u32)>> {
     let mut held = BTreeSet::new();
     for process in fs::read_dir("/proc").context("list processes")?.flatten() {
-        // It may have ended, and most are no process.
+        // It may have ended, and most are not processes.
         let Ok(descriptors) = fs::read_dir(process.path().join("fdinfo")) else {
             continue;
         };

@@ -164,7 +164,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await go("view=diagnosis&id=1");
     const poor = await page.locator("[data-poor]").textContent();
     assert(/Only 40\.0 % of the samples can be diagnosed/.test(poor) && /9e558093aa01/.test(poor), poor);
-    await page.getByText("this is no proof that nothing does").waitFor();
+    await page.getByText("this is not proof that nothing does").waitFor();
     await shot(page, "poor");
     clean(faults);
     await context.close();

@@ -171,7 +171,7 @@ async function samples(checks, { page, show }) {
 }
 
 async function sidecars(checks, { page, show }) {
-  await checks.run("requests: a sidecar's time is split, and order alone is no evidence", async () => {
+  await checks.run("requests: a sidecar's time is split, and order alone is not evidence", async () => {
     await show(`view=task&id=${GOOD}&requests=sidecars`);
     const known = page.locator("[data-sidecar='4242']");
     const text = await known.textContent();

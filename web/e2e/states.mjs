@@ -137,7 +137,7 @@ async function imports(checks, browser, shots) {
   await page.goto(`${mock.origin}/?view=tasks`);
   const give = (name, text) =>
     page.setInputFiles("[data-import-file]", { name, mimeType: "text/plain", buffer: Buffer.from(text) });
-  await checks.run("a file that is no profile is refused with the reason", async () => {
+  await checks.run("a file that is not a profile is refused with the reason", async () => {
     await page.waitForSelector("[data-import-file]", { state: "attached" });
     await give("<b>letter.txt", "hello");
     await page.getByRole("alert").getByText("<b>letter.txt: line 1: no count follows the stack").waitFor();

@@ -129,7 +129,7 @@ fn deny_warnings() -> Result<&'static [&'static str]> {
         return Ok(&["-D", "warnings"]);
     }
     println!(
-        "note: this is not Rust {}, so warnings are shown but are no errors",
+        "note: this is not Rust {}, so warnings are shown but are not errors",
         pins::STABLE
     );
     Ok(&[])

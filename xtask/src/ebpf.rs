@@ -96,7 +96,7 @@ fn ensure_is_bpf(object: &Path) -> Result<()> {
         .map(u16::from_le_bytes);
     ensure!(
         bytes.starts_with(b"\x7fELF") && machine == Some(EM_BPF),
-        "{} is no eBPF object",
+        "{} is not an eBPF object",
         object.display()
     );
     Ok(())

@@ -102,7 +102,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!("{}: {}: {}", shown(command), output.status, stderr.trim());
     }
     String::from_utf8(output.stdout)
-        .with_context(|| format!("{} printed bytes that are no text", shown(command)))
+        .with_context(|| format!("{} printed bytes that are not text", shown(command)))
 }
 
 /// The same with its standard error on the terminal: for a build whose output is read.
@@ -116,7 +116,7 @@ pub(crate) fn output_shown(command: &mut Command) -> Result<String> {
         bail!("{}: {}", shown(command), output.status);
     }
     String::from_utf8(output.stdout)
-        .with_context(|| format!("{} printed bytes that are no text", shown(command)))
+        .with_context(|| format!("{} printed bytes that are not text", shown(command)))
 }
 
 /// A command that coreutils' `timeout` ends after `limit`, so that it ends even when we die first.

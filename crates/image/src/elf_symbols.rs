@@ -229,7 +229,7 @@ fn bounded<'strings>(
         let Some((start, end)) = bounds.around(at) else {
             continue;
         };
-        // A label in the middle of something is no function.
+        // A label in the middle of something is not a function.
         if start != at && !candidate.is_function {
             continue;
         }

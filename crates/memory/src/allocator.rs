@@ -54,7 +54,7 @@ pub fn return_freed_memory() {
         const ARENA_EAGER_COMMIT: libc::c_int = 4;
         const PURGE_DELAY: libc::c_int = 15;
         for option in [ARENA_EAGER_COMMIT, PURGE_DELAY] {
-            // SAFETY: takes two numbers, and refuses those that are no option.
+            // SAFETY: takes two numbers, and refuses unknown options.
             unsafe { mi_option_set(option, 0) };
         }
     }

@@ -75,7 +75,7 @@ fn limit_in(hierarchy: &ContainerHierarchy, directory: &Path) -> Option<u64> {
     };
     let number = |name: &&str| {
         let text = fs::read_to_string(directory.join(name)).ok()?;
-        // `max` is no number: there is no limit.
+        // `max` is not a number: there is no limit.
         text.trim().parse::<u64>().ok()
     };
     files.iter().filter_map(number).min()

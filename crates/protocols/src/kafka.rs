@@ -33,7 +33,7 @@ struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads what is behind the length. `None`: it is no request.
+    /// Reads what is behind the length. `None`: it is not a request.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let api = Api::of(reader.i16_be()?)?;

@@ -1,7 +1,7 @@
 //! Redis, and what speaks its protocol (Valkey, KeyDB, Dragonfly).
 //!
 //! Replies come in the order of the commands. Arguments are values and keys: of them only the number is
-//! kept. What is pushed (subscriptions, invalidations) is no reply.
+//! kept. What is pushed (subscriptions, invalidations) is not a reply.
 
 mod commands;
 mod session;
@@ -339,7 +339,7 @@ fn resumes(session: &Session, piece: &Piece<'_>) -> bool {
     }
 }
 
-/// Whether a piece has nothing but pushes of RESP3, which are no part of a reply.
+/// Whether a piece has nothing but pushes of RESP3, which are not part of a reply.
 fn is_pushed(piece: &Piece<'_>) -> bool {
     let mut values = Values::new(piece.direction);
     let mut rest = Rest::of(piece);
@@ -352,7 +352,7 @@ fn is_pushed(piece: &Piece<'_>) -> bool {
     }
 }
 
-/// Whether a value is no reply whatever was asked.
+/// Whether a value is not a reply whatever was asked.
 fn is_push(value: &Value) -> bool {
     matches!(value.kind, b'>' | b'|')
 }

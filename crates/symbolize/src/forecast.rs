@@ -290,7 +290,7 @@ mod tests {
         let (forecast, is_32_bit) = look(&path);
         assert!(is_32_bit);
         assert!(forecast.refusal.unwrap().contains("32-bit"));
-        // Text is no program at all.
+        // Text is not a program at all.
         std::fs::write(&path, "#!/bin/sh").unwrap();
         let (forecast, is_32_bit) = look(&path);
         assert!(!is_32_bit && forecast.refusal.is_some());

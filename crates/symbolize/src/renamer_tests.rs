@@ -127,7 +127,7 @@ fn a_whole_program_as_pack_knows_itself_where_its_code_lies() {
     let packs = SymbolPacks::open(Some(dir.path().join("symbols")), None, 16 << 20);
     let renamer = Renamer::start(packs.clone()).unwrap();
     let taken = profile(&[(offset_of(dir.path(), "hidden"), NameSource::None)]);
-    // Without a memory of the program a debug file alone is no help, and says nothing wrong.
+    // Without a memory of the program a debug file alone does not help, and gives no wrong names.
     take(&packs, &dir.path().join("program.debug"));
     assert_eq!(renamer.rename(taken.clone()), taken);
     take(&packs, &dir.path().join("program.full"));

@@ -60,7 +60,7 @@ mod tests {
             names.iter().any(|name| name.contains("clock_gettime")),
             "{names:?}"
         );
-        // The image begins with its ELF header, which is no function.
+        // The image begins with its ELF header, which is not a function.
         assert_eq!(vdso.names(0, vdso.bytes), Names::none());
         assert_eq!(vdso.names(vdso.bytes, vdso.bytes), Names::none());
         assert!(!vdso.build_id.is_empty());

@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(got, expected);
         let rows = [(0, at_entry()), (5, pushed()), (8, body())];
         let got = kinds(&function(0, &rows), &[]);
-        assert_eq!(got.len(), 3, "five bytes that are no endbr64");
+        assert_eq!(got.len(), 3, "five bytes that are not endbr64");
     }
 
     #[test]

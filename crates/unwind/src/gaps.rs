@@ -99,7 +99,7 @@ impl Gaps {
 
     /// What holds in the gap from `start` to `end` where nothing more is known.
     pub(crate) fn unknown(&self, start: u64, end: u64) -> Rule {
-        // What is before the first description or behind the last is no region between others.
+        // What is before the first description or behind the last is not a region between others.
         let between = start > 0 && end != u64::MAX;
         let region = between && end.saturating_sub(start) >= REGION;
         if region || self.described == Described::Little {

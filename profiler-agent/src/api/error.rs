@@ -340,7 +340,7 @@ impl ApiError {
             Self::NoProfile { id } => hinted(
                 StatusCode::CONFLICT,
                 "no_profile",
-                format!("task {id} watches connections: its result is no profile"),
+                format!("task {id} watches connections: its result is not a profile"),
                 &format!("ask for /api/v1/tasks/{id}/edges"),
             ),
             Self::NoEdges { id } => hinted(

@@ -50,7 +50,7 @@ pub(super) fn no_answer(error: &ureq::Error, url: &str) -> anyhow::Error {
     let is_plain = url.starts_with("http:");
     match error {
         Error::BadUri(_) | Error::Http(_) => anyhow!(
-            "{url:?} is no address of an agent: write for example http://127.0.0.1:7117, or https:// where it has a certificate"
+            "{url:?} is not an address of an agent: write for example http://127.0.0.1:7117, or https:// where it has a certificate"
         ),
         Error::ConnectionFailed => nobody(url),
         Error::HostNotFound => {
@@ -181,8 +181,8 @@ mod tests {
                 "write http:// if it is an agent without a certificate",
             ),
             (format!("http://{}/", peer(None)), "no answer from http://"),
-            ("nonsense".to_owned(), "is no address of an agent"),
-            ("ftp://127.0.0.1/".to_owned(), "is no address of an agent"),
+            ("nonsense".to_owned(), "is not an address of an agent"),
+            ("ftp://127.0.0.1/".to_owned(), "is not an address of an agent"),
         ] {
             let said = said(&url);
             assert!(said.contains(expected), "{url}: {said}");

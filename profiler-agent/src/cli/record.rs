@@ -252,7 +252,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// On stderr; indicatif draws nothing when that is no terminal.
+/// On stderr; indicatif draws nothing when that is not a terminal.
 fn progress_bar(duration: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(millis(duration)), terminal::progress_target());
     if let Ok(style) = ProgressStyle::with_template("recording {bar:40} {percent:>3} % {msg}") {

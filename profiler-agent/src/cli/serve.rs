@@ -55,7 +55,7 @@ pub fn run(
     // Names alone: some are not UTF-8.
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for (name, meant) in mistyped_variables(variables) {
-        tracing::warn!("{name} is no setting and does nothing: was {meant} meant?");
+        tracing::warn!("{name} is not a setting and does nothing: was {meant} meant?");
     }
     privileges::keep_at_most(if config.demo_data {
         Tier::Nothing

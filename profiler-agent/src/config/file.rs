@@ -86,7 +86,7 @@ fn hint(name: &str) -> String {
     }
 }
 
-/// Variables that are no settings, with the ones that were probably meant.
+/// Variables that are not settings, with the ones that were probably meant.
 pub fn mistyped_variables(names: impl Iterator<Item = String>) -> Vec<(String, String)> {
     let meant = |name: String| {
         let given = name.strip_prefix(VARIABLE)?;

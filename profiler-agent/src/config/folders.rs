@@ -7,7 +7,7 @@ pub(super) fn folder(text: &str) -> Result<PathBuf, String> {
     match std::fs::read_dir(text) {
         Ok(_) => Ok(PathBuf::from(text)),
         Err(error) => Err(format!(
-            "is no folder that can be read ({error}): give one that is there"
+            "is not a folder that can be read ({error}): give one that is there"
         )),
     }
 }

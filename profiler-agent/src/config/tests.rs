@@ -156,7 +156,7 @@ fn a_folder_of_symbols_must_be_there() {
         "--symbol-dir /nowhere",
         &[],
         "",
-        "--symbol-dir: \"/nowhere\" is no folder that can be read (No such file or directory (os error 2)): \
+        "--symbol-dir: \"/nowhere\" is not a folder that can be read (No such file or directory (os error 2)): \
          give one that is there",
     );
 }

@@ -1,4 +1,4 @@
-//! How frames are written in a stack record: addresses, and marks that are no addresses.
+//! How frames are written in a stack record: addresses, and marks that are not addresses.
 
 use super::mapping::USER_ADDRESS_LIMIT;
 
@@ -6,7 +6,7 @@ use super::mapping::USER_ADDRESS_LIMIT;
 /// frame): the address is an instruction, not a return address.
 pub const INTERRUPTED: u64 = 1 << 62;
 
-/// Bits of an address; what a broken stack has beyond them is cut off, so that it is no mark.
+/// Bits of an address; what a broken stack has beyond them is cut off, so that it is not a mark.
 pub const ADDRESS_BITS: u64 = USER_ADDRESS_LIMIT - 1;
 
 /// An address on its way to a record.

@@ -10,7 +10,7 @@ pub const MAPPING_FRAME_POINTERS: u32 = 1;
 /// Greater than every start.
 pub const NO_START: u64 = i64::MAX as u64;
 
-/// Addresses at or above this are no user addresses on any supported machine.
+/// Addresses at or above this are not user addresses on any supported machine.
 pub const USER_ADDRESS_LIMIT: u64 = 1 << 56;
 
 /// One executable mapping.

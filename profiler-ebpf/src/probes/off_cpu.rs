@@ -83,7 +83,7 @@ pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
     let next = TypedPtr::new(context.arg::<*const task_struct>(2));
     let previous_tid: u32 = previous.member(config!(offsets.task_pid));
     let next_tid: u32 = next.member(config!(offsets.task_pid));
-    // The idle task has the number 0 and is no target.
+    // The idle task has the number 0 and is not a target.
     let comes = is_marked(next_tid);
     let leaves = previous_tid != 0 && (is_marked(previous_tid) || filter::may_want(previous));
     if !comes && !leaves {

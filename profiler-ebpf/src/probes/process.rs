@@ -53,7 +53,7 @@ fn try_process_fork(context: &BtfTracePointContext) -> Result<(), u32> {
         forget(child_ids.pid);
     }
     let Some(parent_ids) = task::ids(parent) else {
-        // The parent lives outside the agent's namespace, so it is no target.
+        // The parent lives outside the agent's namespace, so it is not a target.
         return report(
             child,
             EVENT_FORK,
@@ -137,7 +137,7 @@ fn try_process_exit(context: &BtfTracePointContext) -> Result<(), u32> {
 fn forget(pid: u32) {
     unwind::forget(pid);
     if config!(filter) == MODE_PIDS {
-        // Fails when the process was no target.
+        // Fails when the process was not a target.
         let _absent = FILTER_PIDS.remove(pid);
     }
 }

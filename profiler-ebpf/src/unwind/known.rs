@@ -40,7 +40,7 @@ pub(super) struct KnownWalk {
     mapping_changes: u32,
     hash: u64,
     frames: u32,
-    /// Words that were read; 0 when this is no walk.
+    /// Words that were read; 0 when this is not a walk.
     words: u32,
     /// Not 0: a read was too far away, or not one of a word.
     elsewhere: u64,

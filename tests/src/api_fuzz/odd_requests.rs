@@ -20,7 +20,7 @@ pub(super) enum May {
     Refuse,
     /// Also one without: the head is not understood, so that nothing of the API sees it.
     RefuseBarely,
-    /// Also nothing: the client hangs up, or what follows the head is no body.
+    /// Also nothing: the client hangs up, or what follows the head is not a body.
     Close,
 }
 

@@ -113,7 +113,7 @@ async fn call(base: &str, authority: &str, times: u32) -> Result<()> {
     let config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let host = base.strip_prefix("https://").context("BASE is no https")?;
+    let host = base.strip_prefix("https://").context("BASE is not https")?;
     let stream = TcpStream::connect(host).await.context("connect")?;
     let name = ServerName::try_from("127.0.0.1").context("the server's name")?;
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream);

@@ -139,7 +139,7 @@ impl Client {
 fn text(value: &Value) -> Result<&str> {
     value
         .as_str()
-        .with_context(|| format!("{value} is no text"))
+        .with_context(|| format!("{value} is not text"))
 }
 
 /// The object in an answer, or the API server's own words.

@@ -48,7 +48,7 @@ fn json(yaml: &Yaml<'_>) -> Result<Value> {
         Yaml::Sequence(values) => values.iter().map(json).collect::<Result<Vec<_>>>()?.into(),
         Yaml::Mapping(entries) => {
             let entries = entries.iter().map(|(key, value)| {
-                let key = key.as_str().context("a key that is no text")?;
+                let key = key.as_str().context("a key that is not text")?;
                 Ok((key.to_owned(), json(value)?))
             });
             entries.collect::<Result<Map<_, _>>>()?.into()

@@ -188,7 +188,7 @@ impl Report {
     pub fn sidecar(&self, pid: u32) -> Result<&Value> {
         let all = self.json["sidecars"].as_array().context("no sidecars")?;
         let found = all.iter().find(|sidecar| sidecar["process"]["pid"] == pid);
-        found.with_context(|| format!("{pid} is no sidecar: {}", self.losses()))
+        found.with_context(|| format!("{pid} is not a sidecar: {}", self.losses()))
     }
 
     fn entries(&self, table: &str, edges: Edges) -> Result<Vec<&Value>> {

@@ -77,7 +77,7 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
   canvas.addEventListener(
     "click",
     (event) => {
-      // The end of a drag is no click.
+      // The end of a drag is not a click.
       if (dragged) dragged = false;
       else gestures.clicked(event.clientX, event.clientY);
     },

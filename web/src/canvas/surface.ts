@@ -239,7 +239,7 @@ export class FlameSurface {
     this.settling = setTimeout(() => {
       this.settling = undefined;
       const part = partOf(this.range, this.rangeOf(0));
-      // A part of the zoomed frame that is all of it is no part.
+      // A part that is the whole zoomed frame is not a part.
       const whole = this.rangeOf(this.zoomed);
       this.part = this.range.left === whole.left && this.range.right === whole.right ? null : part;
       this.events.windowed(this.part, this.leftZoom);

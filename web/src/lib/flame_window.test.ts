@@ -38,7 +38,7 @@ describe("the shown part of the width", () => {
   });
 
   test.each(["", "5", "7-3", "3-3", "0-10000000", "0-99999999", "-1-5", "a-b", "1e3-2e3"])(
-    "%j in the address is no part",
+    "%j in the address is not a part",
     (text) => expect(parsePart(text)).toBeNull(),
   );
 });

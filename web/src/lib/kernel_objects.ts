@@ -85,7 +85,7 @@ export function programRows(
   return [...byName]
     .map(([name, programs]): ProgramRow => {
       const row = rowOf(name, programs);
-      // While the statistics are off the counts stand still, which is no rate of 0.
+      // While the statistics are off the counts stand still, which is not a rate of 0.
       const change =
         now.statistics.on && before?.statistics.on && seconds > 0 ? between(programs, old) : null;
       return {

@@ -4,7 +4,7 @@ import { lossChip } from "./losses";
 
 const loss = (kind: string, count: number): Loss => ({ kind, count, meaning: `what ${kind} means` });
 
-test("kinds are not added up, and old losses are no alarm", () => {
+test("kinds are not added up, and old losses do not alarm", () => {
   const losses = [loss("tick_missed", 84), loss("switch_missed", 6)];
   const chip = lossChip(losses, losses);
   expect([chip.text, chip.isLosing]).toEqual(["84 tick missed + 1 kind", false]);

@@ -10,7 +10,7 @@ export interface ModuleShare {
   readonly label: Label;
 }
 
-/** Modules by self samples, the most first; processes are no module. */
+/** Modules by self samples, the most first; processes are not modules. */
 export function moduleShares(index: FlameIndex): ModuleShare[] {
   const { labels, label, self } = index.graph;
   const byLabel = new Float64Array(labels.length);

@@ -261,11 +261,11 @@ function deadParts(text: (name: string) => string, view: View, id: string): stri
   const dead: string[] = [];
   if (asked !== "" && asked !== view) dead.push(`there is no page “${asked}”`);
   if ((view === "task" || view === "group" || view === "checkup" || view === "diagnosis") && id === "")
-    dead.push(text("id") === "" ? `no ${view} is named` : `“${text("id").slice(0, 40)}” is no ${view}`);
+    dead.push(text("id") === "" ? `no ${view} is named` : `“${text("id").slice(0, 40)}” is not a ${view}`);
   if (view === "edge" && text("edge") === "") dead.push("no edge is named");
   const process = text("process");
   if (process !== "" && !PROCESS_ID.test(process))
-    dead.push(`“${process.slice(0, 40)}” is no process: PID-STARTTICKS is needed`);
+    dead.push(`“${process.slice(0, 40)}” is not a process: PID-STARTTICKS is needed`);
   return dead;
 }
 

@@ -187,7 +187,7 @@ describe("samples", () => {
     expect(rows.toSorted(compareSamples("duration"))[0]?.sample.stream).toBe(0);
   });
 
-  it("are found by id, header and path; an unseen end is no failure", () => {
+  it("are found by id, header and path; an unseen end is not a failure", () => {
     const found = sample({
       trace: { request_id: "6f-aa", trace_id: null, span_id: null },
       headers: [["user-agent", "curl/8"]],

@@ -106,7 +106,7 @@ export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
       return { role: "other", reason: `${programOf(member)} belongs to a proxy, which is not running` };
     return proxy === undefined
       ? { role: "app", reason: "the pod has no proxy that is known here" }
-      : { role: "app", reason: `it is no proxy and shares the pod with ${name}` };
+      : { role: "app", reason: `it is not a proxy and shares the pod with ${name}` };
   };
   return new Map(members.map((member) => [member.id, roleOf(member)]));
 }

@@ -66,7 +66,7 @@ function wholeNumber(text: string): number | null {
   return /^\d{1,12}$/.test(text.trim()) ? Number(text.trim()) : null;
 }
 
-/** Milliseconds as nanoseconds; null for an empty field, undefined for what is no time. */
+/** Milliseconds as nanoseconds; null for an empty field, undefined for what is not a time. */
 function waitBound(text: string): number | null | undefined {
   if (text.trim() === "") return null;
   return /^\d{1,9}(\.\d{1,6})?$/.test(text.trim()) ? Math.round(Number(text) * 1e6) : undefined;

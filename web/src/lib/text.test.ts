@@ -140,8 +140,8 @@ describe("query state", () => {
 
   it.each([
     ["?view=bogus", "processes", "there is no page “bogus”"],
-    ["?view=processes&process=nope", "processes", "“nope” is no process: PID-STARTTICKS is needed"],
-    ["?view=task&id=%2F", "tasks", "“/” is no task"],
+    ["?view=processes&process=nope", "processes", "“nope” is not a process: PID-STARTTICKS is needed"],
+    ["?view=task&id=%2F", "tasks", "“/” is not a task"],
     ["?view=group", "tasks", "no group is named"],
     ["?view=edge&id=4", "task", "no edge is named"],
     ["?view=task&id=4&process=7-1", "task", ""],

@@ -75,7 +75,7 @@ function Total({
 
 function Row({ row, end, requests }: { row: ComparedRow; end: number; requests: boolean }) {
   const direction = directionOf(row, row.change);
-  // A share that grows because another went is no cause for alarm: the colour is for where nothing else is known.
+  // A share that grows because another went is not a cause for alarm: the colour is for where nothing else is known.
   const colour = requests ? "" : `change-${direction}`;
   const { at, from, to } = changeBar(row, end);
   const saved = perRequest(row);

@@ -178,7 +178,7 @@ export function Findings({ diagnosis, flame }: { diagnosis: Diagnosis; flame: Fl
         <p class="muted" data-no-findings>
           {diagnosis.coverage.sufficient
             ? "Nothing that a setting changes costs enough to be told from chance."
-            : "Too little is named to find what a setting changes: this is no proof that nothing does."}
+            : "Too little is named to find what a setting changes: this is not proof that nothing does."}
           {diagnosis.not_measured.length > 0 && ` ${notMeasuredText(diagnosis.not_measured)}`}
         </p>
       ) : (

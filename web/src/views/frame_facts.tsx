@@ -36,7 +36,7 @@ export function placeOf({ file, line }: Label): string {
   return file === "" ? "" : `${visible(file)}${line > 0 ? `:${line}` : ""}`;
 }
 
-/** Where the name came from; empty for what is no code. */
+/** Where the name came from; empty for what is not code. */
 export function sourceOf(label: Label): string {
   const code = label.kind !== Kind.Root && label.kind !== Kind.Process && label.kind !== Kind.Thread;
   return code && label.kind !== Kind.Other ? (SOURCES[label.source] ?? "") : "";

@@ -157,7 +157,7 @@ const COLUMNS: readonly Column<OperationRow>[] = [
   {
     key: "unknown",
     title: "Unseen",
-    help: "Requests whose end was not seen whole; they are no errors",
+    help: "Requests whose end was not seen whole; they are not errors",
     numeric: true,
     sortable: true,
     cell: ({ operation }) => (

@@ -148,7 +148,7 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
       {times === null ? (
         <p class="muted">
           No split into parts: no request in was tied to the one that went out for it by more than their
-          order, which is no evidence.
+          order, which is not evidence.
         </p>
       ) : (
         <>

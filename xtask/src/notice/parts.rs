@@ -38,7 +38,7 @@ const ELSEWHERE: [&str; 6] = [
 ];
 /// How deep such files lie: those of C libraries are below their own folders.
 const DEPTH: usize = 4;
-/// Longer files are no licences.
+/// Longer files are not licences.
 const MAX_BYTES: u64 = 256 * 1024;
 /// Texts of licences that are offered and not used.
 const NOT_USED: [(&str, &str); 1] = [("zstd-sys", "zstd/COPYING")];
@@ -245,7 +245,7 @@ fn packages(workspace: &Workspace, licences: &Licences) -> Result<Vec<Part>> {
     for (path, version, licence) in packages_of_page(&lock)? {
         let (_, name) = path
             .rsplit_once("node_modules/")
-            .with_context(|| format!("{path} is no package"))?;
+            .with_context(|| format!("{path} is not a package"))?;
         let texts = texts_in(&web.join(&path), name)?;
         ensure!(
             !texts.is_empty(),

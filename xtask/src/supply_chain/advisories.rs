@@ -21,7 +21,7 @@ const FOLDER: &str = "advisories";
 const DATABASE: &str = "advisory-db-3157b0e258782691";
 /// An older snapshot is worth a word.
 const OLD: Duration = Duration::from_hours(24 * 90);
-/// Longer files are no advisories.
+/// Longer files are not advisories.
 const MAX_BYTES: u64 = 256 * 1024;
 const DAY_S: u64 = 24 * 60 * 60;
 
@@ -107,11 +107,11 @@ fn days(date: &str) -> Result<u64> {
     let (Some(Ok(year)), Some(Ok(month)), Some(Ok(day))) =
         (parts.next(), parts.next(), parts.next())
     else {
-        anyhow::bail!("{date:?} is no date");
+        anyhow::bail!("{date:?} is not a date");
     };
     ensure!(
         (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day),
-        "{date:?} is no date"
+        "{date:?} is not a date"
     );
     // Years that begin in March have the odd day at their end.
     let (year, month) = if month > 2 {
@@ -172,7 +172,7 @@ pub(crate) fn renew(workspace: &Workspace, args: &AdvisoriesArgs) -> Result<()> 
     let from = args.checkout.join("crates");
     ensure!(
         from.is_dir(),
-        "{} is no checkout of advisory-db: it has no folder `crates`",
+        "{} is not a checkout of advisory-db: it has no folder `crates`",
         args.checkout.display()
     );
     let asked = |arguments: &[&str]| {
@@ -225,7 +225,7 @@ fn copy(from: &Path, to: &Path, crates: &BTreeSet<String>) -> Result<usize> {
             let metadata = metadata.with_context(|| format!("look at {}", path.display()))?;
             ensure!(
                 metadata.is_file() && metadata.len() <= MAX_BYTES,
-                "{} is no advisory",
+                "{} is not an advisory",
                 path.display()
             );
             let target = to.join(name);

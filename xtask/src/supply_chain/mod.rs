@@ -94,7 +94,7 @@ pub(crate) fn named_parts(texts: &str) -> Result<BTreeSet<(String, String)>> {
             break;
         };
         let Some((name, version)) = part.split_once(' ') else {
-            bail!("{part:?} is no name with a version");
+            bail!("{part:?} is not a name with a version");
         };
         parts.insert((name.to_owned(), version.to_owned()));
     }

@@ -52,7 +52,7 @@ enum Verdict {
     Refused(String),
 }
 
-/// Asks npm's registry for weaknesses of all packages. A registry that does not answer this question is no failure: a
+/// Asks npm's registry for weaknesses of all packages. A registry that does not answer this is not a failure: a
 /// mirror may not have it.
 pub(super) fn audit(workspace: &Workspace) -> Result<String> {
     let arguments = [

@@ -40,7 +40,7 @@ pub(super) const CASES: &[Case] = &[
         names: "GPL-3.0-only",
     },
     Case {
-        what: "a source that is no registry",
+        what: "a source that is not a registry",
         change: |metadata| {
             let place = "git+https://github.com/dtolnay/itoa?branch=master#0123456789012345678901234567890123456789";
             package(metadata, ITOA)?["source"] = place.into();

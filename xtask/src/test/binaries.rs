@@ -194,7 +194,7 @@ pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) 
     integration_with(workspace, name, &[], tally)
 }
 
-/// One function of tests/it that is no test by itself.
+/// One function of tests/it that is not a test by itself.
 pub(super) fn ignored(workspace: &Workspace, test: &str, tally: &mut Tally) -> Result<()> {
     let mut command = command(&it(workspace)?);
     command

@@ -1,7 +1,7 @@
 //! `cargo xtask test --changed [REV]`: the steps that a change can break.
 //!
 //! A changed file belongs to a package, and a package changes with those it depends on. A step runs if it uses a changed
-//! package. Folders that are no packages have the steps that read them in a table here.
+//! package. Folders that are not packages have the steps that read them in a table here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ const OF_ALL_PACKAGES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.
 /// What tests of every kind read.
 const OF_ALL_STEPS: [&str; 2] = [".ci/", "tests/fixtures/"];
 
-/// Folders and files that are no packages, and the steps that read them. `check` reads everything.
+/// Folders and files that are not packages, and the steps that read them. `check` reads everything.
 const READERS: &[(&str, &[&str])] = &[
     (
         "web/",

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::tally::{Failure, Tally};
 
-/// How the reason of an ignored function begins that is no test but a child process of one.
+/// Prefix of the ignore reason of functions that are not tests but child processes of tests.
 pub(crate) const NOT_A_TEST: &str = "not a test:";
 /// How the message of a failed assertion begins that judges a measurement (`tests/src/measured.rs`).
 const MEASURED: &str = "measured: ";

@@ -129,7 +129,7 @@ pub(crate) fn unlisted_modules(root: &Path) -> Result<Vec<String>> {
         };
         let name = stem.replace('_', "-");
         let text = text_of(&path)?;
-        // Functions that others start are no tests.
+        // Functions that others start are not tests.
         let tests = text.matches("#[test]").count() + text.matches("::test]").count();
         let has_tests = tests > text.matches(NOT_A_TEST).count();
         let has_alone = text.contains("mod alone {");

@@ -291,7 +291,7 @@ fn shares(folded: &str, function: &str) -> Result<(u64, u64)> {
     for line in folded.lines().filter(|line| !line.trim().is_empty()) {
         let (stack, count) = line
             .rsplit_once(' ')
-            .with_context(|| format!("{line:?} is no folded stack"))?;
+            .with_context(|| format!("{line:?} is not a folded stack"))?;
         let count: u64 = count
             .parse()
             .with_context(|| format!("{line:?} ends in no count"))?;

@@ -116,7 +116,7 @@ fn a_change_that_is_sure_and_tiny_is_not_called_one() {
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
 }
 
-/// What two runs of the same differ by is no change, however sure each of them is.
+/// A difference between two identical runs is not a change, however certain each of them is.
 #[test]
 fn a_total_has_to_change_by_more_than_runs_of_the_same() {
     let sure = |us: f64| Estimate {

@@ -216,7 +216,7 @@ pub(super) struct SettingEntry {
     pub(super) yaml: String,
     pub(super) scope: String,
     pub(super) side_effects: String,
-    /// Configuration items that say that it is in force, `KEY=VALUE`: then it is no advice.
+    /// Configuration items that show that it is in force, `KEY=VALUE`: then it is not advised.
     #[serde(default)]
     pub(super) unless: Vec<Pattern>,
 }

@@ -50,7 +50,7 @@ impl FindingContext<'_> {
         system.set().is_none_or(|set| self.sets.contains(set))
     }
 
-    /// What could be saved most first, then what is no matter of CPU time by how much it is above what is
+    /// The largest saving first, then what is not a matter of CPU time by how much it is above what is
     /// usual; what is only worth knowing last. One cause has one finding.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Found<'_>> = Vec::new();

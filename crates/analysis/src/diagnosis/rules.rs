@@ -400,7 +400,7 @@ impl DiagnosisRules {
                 self.known_feature(member, source)?;
             }
             if !finding.part_of.iter().all(|whole| is_id(whole.get_ref())) {
-                return wrong("has `part_of` with what is no id of a finding");
+                return wrong("has `part_of` with what is not an id of a finding");
             }
             let mut unless = finding.settings.iter().flat_map(|setting| &setting.unless);
             if unless.any(|pattern| !pattern.as_str().contains('=')) {

@@ -114,7 +114,7 @@ fn clock_of(comment: &str) -> Option<Clock> {
         .find(|clock| clock.name() == name)
 }
 
-/// Nanoseconds of a unit; `None` when it is no time.
+/// Nanoseconds of a unit; `None` when it is not a time.
 fn nanoseconds(unit: &str) -> Option<u64> {
     match unit {
         "nanoseconds" | "nanosecond" | "ns" => Some(1),

@@ -173,7 +173,7 @@ impl<'a> Label<'a> {
         }
     }
 
-    /// Takes another frame of this label in: a place that is not common to all is no place, and of
+    /// Takes another frame of this label in: a place that is not common to all is not a place, and of
     /// two sources of the same name the better one counts.
     pub(super) fn join(&mut self, other: &Self) {
         if self.file != other.file {

@@ -19,7 +19,7 @@ impl WaitReasons {
             .iter()
             .map(|stack| {
                 let frames = stack.frames.iter().map(|id| &profile.frames[*id as usize]);
-                // What a waker does is no reason to wait.
+                // What a waker does is not a reason to wait.
                 let waker = frames.clone().rposition(|frame| is_waker(profile, frame));
                 let names = frames
                     .skip(waker.map_or(0, |waker| waker + 1))

@@ -9,7 +9,7 @@ const MOST: usize = 64;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{requirement:?} is no requirement on labels: write KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B) or KEY notin (A,B)"
+    "{requirement:?} is not a requirement on labels: write KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B) or KEY notin (A,B)"
 )]
 pub struct LabelError {
     requirement: String,

@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Takes back what an earlier agent saved in this data directory. A file that cannot be read is told and left
-/// out: names are no results.
+/// out: names are not results.
 pub fn restore(data_dir: &Path, directory: &ContainerDirectory) {
     let path = data_dir.join(FILE);
     match read(&path) {

@@ -43,7 +43,7 @@ impl TestServer {
                 {}
                 log.lock().unwrap().push(first.clone());
                 let path = first.split(' ').nth(1).unwrap_or_default();
-                // A client that has heard enough is no failure of the test.
+                // A client that stops reading is not a failure of the test.
                 let _gone = answer(path, &mut stream);
             }
         });

@@ -382,7 +382,7 @@ fn role_of(
         ),
         Some(proxy) => (
             Role::App,
-            format!("it is no proxy and shares the pod with {proxy}"),
+            format!("it is not a proxy and shares the pod with {proxy}"),
         ),
     }
 }

@@ -15,7 +15,7 @@ use super::diag::{LISTEN, MAX_SOCKETS};
 
 /// Bytes of one file that are read; a line has some 150.
 const MAX_BYTES: u64 = 64 << 20;
-/// States of `include/net/tcp_states.h` whose sockets are no process's.
+/// States of `include/net/tcp_states.h` whose sockets belong to no process.
 const SYN_RECEIVED: u8 = 3;
 const TIME_WAIT: u8 = 6;
 /// Places in a line.

@@ -3,7 +3,7 @@
 //!
 //! A request in contains the one that goes out for it: that begins later and ends earlier. What ties them
 //! is an id that both carry, or that they are alike on one thread and nothing else fits. The order in
-//! which a thread reads and writes is no evidence (it is right for 37 % of requests with 64 connections,
+//! which a thread reads and writes is not evidence (it is right for 37 % of requests with 64 connections,
 //! measured): it only decides between pairs that fit equally well, and these are kept apart.
 
 mod half;
@@ -141,7 +141,7 @@ impl Process {
             std::mem::take(&mut self.ins),
             std::mem::take(&mut self.outs),
         );
-        // Those that are not due are looked at as well: what fits them, too, is no certain pair.
+        // Those that are not due are looked at as well: an ambiguous pair is not certain.
         let mut found = pairs(ins, outs);
         let early = found.pairs.extract_if(.., |(_, inner, _)| !is_due(inner));
         for (_, inner, outer) in early {

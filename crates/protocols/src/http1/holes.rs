@@ -23,7 +23,7 @@ pub(super) struct Holes {
     /// Pieces of which the rest may hold messages.
     pub(super) gaps: u64,
     requests: Unseen,
-    /// Requests that were given out before their answers came: these are no answers to unseen ones.
+    /// Requests that were given out before their answers came: these are not answers to unseen ones.
     pub(super) owed: u64,
 }
 

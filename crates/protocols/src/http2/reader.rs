@@ -104,7 +104,7 @@ pub(super) enum Event<'a> {
     DataEnd(FrameHeader),
     /// Frames may have been missed.
     Lost,
-    /// These are no frames.
+    /// These are not frames.
     Garbage,
 }
 

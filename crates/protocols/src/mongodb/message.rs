@@ -248,7 +248,7 @@ fn reply(document: &[u8]) -> Reply {
         },
         Some(true) => Reply::Fine,
         None if has_cursor => Reply::ProbablyFine,
-        // The first reply of old servers, or a document that is no reply.
+        // The first reply of old servers, or a document that is not a reply.
         None if elements.is_whole() => Reply::Fine,
         None => Reply::NotCaptured,
     }

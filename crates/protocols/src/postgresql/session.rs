@@ -27,7 +27,7 @@ pub(super) struct Session {
     group: Option<Prepared>,
     /// What the server has sent for the unit in front.
     answer: Option<Answer>,
-    /// The client sends rows, which are no request.
+    /// The client sends rows, which are not a request.
     copies_in: bool,
     /// More of the only answer that is open goes by behind the captured bytes.
     tail: Option<Tail>,

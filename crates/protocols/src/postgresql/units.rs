@@ -20,7 +20,7 @@ pub(super) enum Unit {
     Sync,
 }
 
-/// When a message went by that is no request by itself, and how long it was.
+/// When a message went by that is not a request by itself, and how long it was.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prepared {
     pub(super) begin_ns: u64,

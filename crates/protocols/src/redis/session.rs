@@ -14,7 +14,7 @@ pub(super) struct Session {
     limits: Limits,
     open: VecDeque<Open>,
     count: u64,
-    /// Channels are listened to: what comes without being asked for is no reply.
+    /// Channels are listened to: what comes without being asked for is not a reply.
     subscribed: bool,
     monitored: bool,
     replies: Replies,

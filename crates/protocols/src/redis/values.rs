@@ -33,7 +33,7 @@ pub(super) enum Found {
 }
 
 const MOST_DEPTH: usize = 32;
-/// Longest line that is no inline command: a type, a number, or an error's text.
+/// Longest line that is not an inline command: a type, a number, or an error's text.
 const MOST_LINE: u64 = 64 << 10;
 /// Bytes of a line that are kept: numbers and codes are shorter.
 const KEPT_LINE: usize = 48;

@@ -1,5 +1,5 @@
 //! The node's sockets beside the network programs: who of a target is there when a task begins, what
-//! was connected before, and the sources of answers that are no programs.
+//! was connected before, and the sources of answers that are not programs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ use profiler_recording::{ProbeState, ProbeStatus};
 
 use super::{board::ProbeStatuses, targets::ResolvedTarget};
 
-/// Names of sources that are no programs, for `--deny-probe`.
+/// Names of sources that are not programs, for `--deny-probe`.
 const CONNTRACK: &str = "conntrack";
 const ORIGINALS: &str = "original_destination";
 const DIAG: &str = "inet_diag";

@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(share.look(ms(100), ms(26), 0, None), Some(32));
     }
 
-    /// Three connections of a CPU of 12 % each: of one in 16, the turn of one of them is no reason for fewer.
+    /// Three connections of a CPU of 12 % each: of one in 16, the turn of one of them is not a reason for fewer.
     #[test]
     fn a_busy_connection_is_judged_by_a_round_and_not_by_its_turn() {
         let ms = Duration::from_millis;

@@ -69,7 +69,7 @@ impl ResolvedTarget {
             // Refused when a task is created.
             Target::Imported(_) => Err(CollectError::Probe {
                 probe: "import",
-                reason: "an imported file is no target".to_owned(),
+                reason: "an imported file is not a target".to_owned(),
             }),
             Target::Cgroup(path) => Self::of_cgroups(std::slice::from_ref(path)),
             Target::Pod(selector) => Self::of_pods(selector, table),
@@ -116,7 +116,7 @@ impl ResolvedTarget {
             None => None,
         };
         let network_namespace = found.ok_or_else(|| {
-            refused("is no namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
+            refused("is not a namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
         })?;
         Ok(Self {
             filter: FILTER_ALL,

@@ -44,7 +44,7 @@ const NOT_OF_UNIX_SOCKETS: [(&str, &str); 12] = [
     ("unix.min_rtt_us", NO_ROUND_TRIPS),
 ];
 
-/// Whether no kernel tells this metric of Unix sockets: that it is unavailable is no news.
+/// Whether no kernel reports this metric of Unix sockets: then its absence is expected.
 pub fn is_never_of_unix_sockets(metric: &str) -> bool {
     NOT_OF_UNIX_SOCKETS
         .iter()

@@ -117,7 +117,7 @@ impl Classes {
         let address = self.all[index].address;
         let mut add = |place: u64| {
             let base = memory.pointer(place).and_then(|base| self.at(base));
-            // A class that is its own base is no class.
+            // A class that is its own base is not a class.
             let base = base.filter(|base| *base as usize != index);
             if self.bases.len() < ALL_BASES_LIMIT {
                 self.bases.extend(base);

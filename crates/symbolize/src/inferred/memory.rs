@@ -175,7 +175,7 @@ impl Memory {
         u64_at(&region.bytes, offset).filter(|value| *value != 0)
     }
 
-    /// The word at an address that is no pointer.
+    /// The word at an address that is not a pointer.
     pub(super) fn integer(&self, address: u64) -> Option<u64> {
         let (index, offset) = self.find(address)?;
         let region = &self.regions[index];

@@ -187,7 +187,7 @@ fn code_ranges(all: &[Section]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// `None` for an entry with a name that is no text; the indexes of later ones must not move, so
+/// `None` for an entry with a name that is not text; the indexes of later ones must not move, so
 /// it only happens together with an unusable file.
 fn section(entry: &[u8], names: &[u8]) -> Option<Section> {
     let name = usize::try_from(u32_at(entry, 0)?).ok()?;

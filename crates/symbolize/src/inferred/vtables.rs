@@ -2,7 +2,7 @@
 //!
 //! A table is recognised by its head: the distance to the start of the object, which is zero or
 //! negative, then the pointer to the type information of its class. Slots follow. Objects lie
-//! close together, so a table ends at the first word that is no function, and also at a word that
+//! close together, so a table ends at the first word that is not a function, and also at a word that
 //! something else refers to: there another object begins.
 
 use super::{

@@ -195,7 +195,7 @@ impl Instructions {
             )
     }
 
-    /// The last instruction before another that is no padding, without a gap in between.
+    /// The last instruction before another that is not padding, without a gap in between.
     fn before_padding(&self, index: usize) -> Option<usize> {
         let mut at = index;
         loop {

@@ -100,7 +100,7 @@ impl SelectionParameters {
     }
 }
 
-/// The result with the names that are known now. Refused for tasks whose result is no profile.
+/// The result with the names that are known now. Refused for tasks whose result is not a profile.
 pub(super) async fn read(
     state: &ApiState,
     id: TaskId,

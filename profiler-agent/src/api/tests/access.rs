@@ -81,7 +81,7 @@ async fn the_table_lists_every_route_and_no_other() {
             .iter()
             .any(|known| (known.0.as_str(), known.1.as_str()) == (method, route));
         let is_page = need == Need::Page || route == "/api/v1/openapi.json";
-        assert!(is_documented || is_page, "{method} {route} is no route");
+        assert!(is_documented || is_page, "{method} {route} is not a route");
     }
 }
 

@@ -167,7 +167,7 @@ async fn parts_that_are_missing_are_said() {
         let id = created["id"].as_str().unwrap().to_owned();
         api.wait_for(&id, |task| task["state"] == "running").await;
     }
-    // Without an end it is no check-up.
+    // Without an end it is not a check-up.
     assert_eq!(api.get(&format!("{path}/checkup-page")).await.status(), 404);
     let body = r#"{"kind":"on_cpu","target":{"pids":[99]},"duration_s":1,"group":"checkup-bad"}"#;
     let created = body_json(api.post("/api/v1/tasks", body).await).await;

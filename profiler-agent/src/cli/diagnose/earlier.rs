@@ -85,7 +85,7 @@ pub(super) fn read(path: &Path) -> Result<Side> {
 
 fn parse(text: &str) -> Result<Side> {
     let document: Document = serde_json::from_str(text)
-        .context("is no diagnosis, as `diagnose --json` and the API write them")?;
+        .context("is not a diagnosis, as `diagnose --json` and the API write them")?;
     let Document {
         version,
         coverage,
@@ -184,8 +184,8 @@ mod tests {
                 DOCUMENT.replace("\"version\":1", "\"version\":2"),
                 "version 2",
             ),
-            ("{}".to_owned(), "is no diagnosis"),
-            ("not json".to_owned(), "is no diagnosis"),
+            ("{}".to_owned(), "is not a diagnosis"),
+            ("not json".to_owned(), "is not a diagnosis"),
         ] {
             let error = format!("{:#}", parse(&text).unwrap_err());
             assert!(error.contains(wanted), "{error}");

@@ -66,7 +66,7 @@ pub(in crate::config) fn runtime_sockets(text: &str) -> Result<RuntimeMode, Stri
     }
 }
 
-/// The pods or the container that were given; none when neither was. What is no container id is a name.
+/// The pods or the container that were given; none when neither was. What is not a container id is a name.
 pub(super) fn target_of(
     pod: Option<&String>,
     labels: Option<&String>,

@@ -3,7 +3,7 @@
 //!
 //! Hooks: `sys_enter(struct pt_regs *regs, long id)` and `sys_exit(struct pt_regs *regs, long ret)`,
 //! at every system call of the machine: they are attached only where they are needed. What is not a
-//! read, a write or an accept costs one lookup by number; what is no socket, a look at its file.
+//! read, a write or an accept costs one lookup by number; what is not a socket, a look at its file.
 
 use aya_ebpf::{
     bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST, pt_regs},

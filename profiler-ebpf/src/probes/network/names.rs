@@ -1,6 +1,6 @@
 //! Answers of name servers, as they come to the sockets that wait for them.
 //!
-//! Called by the program at `sk_data_ready` for sockets that are no watched connections; what is not
+//! Called by the program at `sk_data_ready` for sockets that are not watched connections; what is not
 //! UDP leaves after one load of a member whose type the verifier knows. The answer is the last packet
 //! of the socket's queue. Only what lies in its linear part is read; a name whose answer lies
 //! elsewhere stays unknown.

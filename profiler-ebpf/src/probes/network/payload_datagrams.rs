@@ -126,7 +126,7 @@ fn sampling_key(cookie: u64, local: u16, remote: u16) -> u64 {
     }
 }
 
-/// Reads where the datagram goes that the running call sends; 0 when that is no name server.
+/// Reads where the datagram goes that the running call sends; 0 when that is not a name server.
 #[inline(never)]
 fn read_name(scratch: &mut Scratch) -> u64 {
     let Some(address) = scratch.source.name() else {

@@ -93,7 +93,7 @@ impl Socket {
         TypedPtr::new(self.0.0 as *const core::ffi::c_void)
     }
 
-    /// The socket's TCP part, whose members are read without a helper; `None` when it is no full
+    /// The socket's TCP part, whose members are read without a helper; `None` when it is not a full
     /// TCP socket.
     #[inline(always)]
     pub(super) fn tcp(self) -> Option<TcpSocket> {

@@ -209,7 +209,7 @@ fn sample(pids: &[u32], seconds: u64, method: &str) -> Result<Sampled> {
     })
 }
 
-/// What a tick of a process that is no target costs.
+/// What a tick of a process that is not a target costs.
 pub(crate) fn unwanted_tick_ns(seconds: u64) -> Result<f64> {
     let mut idle = std::process::Command::new("sleep").arg("600").spawn()?;
     let sampled = sample(&[idle.id()], seconds, "tables");

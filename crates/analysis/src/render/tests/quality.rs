@@ -110,7 +110,7 @@ fn code_made_at_run_time_belongs_to_the_runtime_of_its_process_or_stack() {
     sketch.sample(2, vec![jvm, code, code]);
     let listed = sketch.jit("Interpreter");
     sketch.sample(1, vec![jvm, listed]);
-    // The kernel's page for old programs is no code that a program made.
+    // The kernel's page for old programs is not code that a program made.
     let vsyscall = sketch.unnamed("[vsyscall]", ModuleKind::Anonymous, 0x20);
     sketch.sample(1, vec![vsyscall]);
     let quality = names(&sketch.finish());

@@ -98,7 +98,7 @@ impl Matching<'_> {
                 }
             }
             for (inner, outs) in wanted {
-                // One that was sent several times, or several that were sent for one, is no pair.
+                // One that was sent several times, or several that were sent for one, is not a pair.
                 if let [out] = outs.as_slice() {
                     self.join(class, inner, *out);
                 }
@@ -132,7 +132,7 @@ impl Matching<'_> {
                     self.doubtful.extend(fitting);
                 }
             }
-            // One for which several went out is no pair.
+            // One for which several went out is not a pair.
             for inner in several.difference(&tied) {
                 self.part(*inner);
             }

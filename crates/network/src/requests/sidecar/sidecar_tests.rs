@@ -355,7 +355,7 @@ fn what_waits_in_vain_is_dropped_and_counted() {
         sidecars.pair(false);
     }
     assert_eq!(sidecars.waiting, 0);
-    // No request came into it, so it is no sidecar.
+    // No request came into it, so it is not a sidecar.
     assert!(sidecars.rows().is_empty());
     sidecars.add(&edge(SeenBy::Server), &came(50, 60).seen());
     assert_eq!(sidecars.rows()[0].unmatched_out, 1);

@@ -329,7 +329,7 @@ fn requests_that_had_not_ended_are_counted_once() {
     assert_eq!(operation(&table, "GET").tally.count, 1);
 }
 
-/// One connection in two, in turns: what others' turns hide is no hole, and each request stands for those of its round.
+/// One connection in two, in turns: what others' turns hide is not a hole; each request stands for those of its round.
 #[test]
 fn turns_of_others_are_no_holes() {
     let mut play = Play::new();

@@ -27,7 +27,7 @@ enum Kind {
     Unary(u32),
     /// Trailers alone.
     Refused(u32),
-    /// A request with a body that is no call; the answer ends with its content.
+    /// A request with a body that is not a call; the answer ends with its content.
     Json(&'static str),
     /// The same, answered by a head alone.
     Bare(&'static str),

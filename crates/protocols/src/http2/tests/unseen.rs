@@ -26,7 +26,7 @@ fn requests_behind_the_captured_bytes_are_told_as_unknown() {
     }
     peers.get(9, "/c");
     assert!(!peers.player.decoder.is_dirty());
-    // What is behind the requests that came again, and what was never lost, is no answer to a missed one.
+    // What is behind the requests that came again, and what was never lost, is not an answer to a missed one.
     peers.ok(9);
     peers.ok(11);
     peers.ok(3);
