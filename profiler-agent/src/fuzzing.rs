@@ -1,4 +1,4 @@
-//! The readers of bytes that a profiled process or a stranger chooses, each as a function of these bytes: for the
+//! The readers of untrusted bytes, of a profiled process or a client, each as a function of these bytes: for the
 //! libFuzzer targets in `fuzz/` and for the test step `fuzz`, which runs the same without a nightly.
 //!
 //! A reader fails its test by a panic, by memory or by time; what it answers is checked elsewhere.

@@ -201,7 +201,7 @@ fn log_line(event: &str) -> String {
     line.0
 }
 
-/// Panics are told of in the same way as errors: their messages may quote names.
+/// Panics are reported in the same way as errors: their messages may quote names.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = std::backtrace::Backtrace::capture();

@@ -6,7 +6,7 @@ use crate::{header::RecordHeader, limits::COMM_BYTES};
 pub const TURN_BUCKETS: usize = 128;
 /// Turns that are shorter than two to this power of nanoseconds share the first bucket.
 const FIRST_POWER: u32 = 10;
-/// Each power of two has so many buckets, of equal width, as a power of two.
+/// Binary logarithm of the number of buckets of equal width in each power of two.
 const PARTS_POWER: u32 = 2;
 /// Longer turns share the last bucket: from 2^41 ns on, more than half an hour.
 const LAST_POWER: u32 = 40;

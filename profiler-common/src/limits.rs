@@ -98,10 +98,10 @@ pub const WAIT_TABLE_ENTRIES: u32 = 65_536;
 /// Entries of the kernel's table of threads with event loops, some 1.2 KB each.
 pub const LOOP_TABLE_ENTRIES: u32 = 16_384;
 
-/// In the sampling mode each thread's off-CPU time is sampled once in so many nanoseconds, on average.
+/// In the sampling mode each thread's off-CPU time is sampled once in this many nanoseconds, on average.
 pub const SAMPLED_PERIOD_NS: u64 = 10_000_000;
 
-/// And its waits once in so many.
+/// And its waits once in this many.
 pub const SAMPLED_WAITS: u32 = 128;
 
 /// Marks that spare a lookup for most tasks, by the low bits of their number (a power of two).

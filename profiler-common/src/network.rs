@@ -73,7 +73,7 @@ pub const EVICTION_MARK: u64 = 0;
 /// Takes it out if it has not been used since.
 pub const EVICTION_TAKE: u64 = 1;
 
-/// [`Connection::announced`]: the agent was told of the connection.
+/// [`Connection::announced`]: the connection was reported to the agent.
 pub const ANNOUNCED: u32 = 1;
 /// The same, and plaintext of it was counted since. When nothing is known of that any more, it is announced
 /// again: offsets of plaintext begin anew.
@@ -218,7 +218,7 @@ pub struct Connection {
     pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
-    /// Whether the agent was told of it by a [`crate::payload::PieceConnection`]: 0 or `ANNOUNCED*`.
+    /// Whether it was reported to the agent by a [`crate::payload::PieceConnection`]: 0 or `ANNOUNCED*`.
     pub announced: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],
@@ -245,7 +245,7 @@ pub struct ListenerKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DropKey {
     pub cookie: u64,
-    /// `enum skb_drop_reason`; 0 where the kernel tells none.
+    /// `enum skb_drop_reason`; 0 where the kernel gives none.
     pub reason: u32,
     pub padding: u32,
 }

@@ -63,10 +63,10 @@ pub const PLACE_BUFFER_FROM: u32 = 6;
 pub const MESSAGE_CALL_ENTRIES: u32 = 4096;
 /// Sockets of UDP that ask name servers, or answer.
 pub const DATAGRAM_ENTRIES: u32 = 8192;
-/// A socket of UDP that was not used for so long is told anew.
+/// A UDP socket that was not used for this long is announced anew.
 pub const DATAGRAM_REST_NS: u64 = 5_000_000_000;
 
-/// Writes of so many bytes or more may wait in the kernel until the socket has room. A socket takes 16 KiB at once
+/// Writes of this many bytes or more may wait in the kernel until the socket has room. A socket takes 16 KiB at once
 /// (`tcp_wmem`).
 pub const LARGE_WRITE_BYTES: u64 = 16 << 10;
 
@@ -111,7 +111,7 @@ pub const fn client_port(direction: u32, local_port: u16, remote_port: u16) -> u
     }
 }
 
-/// Which connections are captured: one in so many, which is a power of two. Either the same ones all the time, or all
+/// Which connections are captured: one in N, a power of two. Either the same ones all the time, or all
 /// of them in turn: a round has as many turns as that number, and each connection has one of them, another in each round.
 /// The default: all, all the time.
 #[repr(transparent)]
@@ -270,7 +270,7 @@ pub struct PayloadConfig {
 
 /// Pieces that did not fit the ring buffer.
 pub const PIECES_LOST: u32 = 0;
-/// Pieces whose bytes could not be told: not moved by a call that is known, or their memory was not
+/// Pieces whose bytes could not be found: not moved by a call that is known, or their memory was not
 /// readable.
 pub const PIECES_WITHOUT_BYTES: u32 = 1;
 /// Pieces that were handed out.
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// The turn that a port has in a round, of so many.
+    /// The turn that a port has in a round of N turns.
     fn turn_of(sampling: Sampling, port: u64, round: u64) -> u64 {
         let turns = u64::from(sampling.one_of());
         let first_ns = round * turns * TURN_NS;

@@ -51,7 +51,7 @@ pub const TLS_CIPHERTEXT_ENTRIES: u32 = 8192;
 /// Connections of which plaintext was captured; the oldest go first.
 pub const TLS_CONNECTION_ENTRIES: u32 = 32_768;
 
-/// What a probe is told by its cookie, [`SiteCookie::kind`]: the call reads, else it writes.
+/// What a probe learns from its cookie, [`SiteCookie::kind`]: the call reads, else it writes.
 pub const SITE_READS: u8 = 1;
 /// The length is an `int`, and the result.
 pub const SITE_INT: u8 = 2;

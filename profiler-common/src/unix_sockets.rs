@@ -48,9 +48,9 @@ pub struct UnixSocket {
     pub name_bytes: u32,
     pub peer_name_bytes: u32,
     /// First bytes of each piece that are captured: [`crate::payload::CAPTURE_DEFAULT`],
-    /// [`crate::payload::CAPTURE_STOP`], or so many.
+    /// [`crate::payload::CAPTURE_STOP`], or the number of bytes.
     pub capture_bytes: u32,
-    /// [`crate::network::ANNOUNCED`] once the agent was told of it.
+    /// [`crate::network::ANNOUNCED`] once it was reported to the agent.
     pub announced: u32,
     /// Pieces that did not fit the ring buffer.
     pub pieces_lost: u32,

@@ -149,7 +149,7 @@ impl std::fmt::Debug for Clocks {
     }
 }
 
-/// `a - b`, as near as it can be told.
+/// `a - b`, as precisely as possible.
 fn difference(a: u64, b: u64) -> i64 {
     let magnitude = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
     if a < b { -magnitude } else { magnitude }

@@ -17,9 +17,9 @@ const WHOLE_PERIOD: Duration = Duration::from_secs(2);
 /// Caches fill again, which takes time that the profiles' names wait for: they are dropped at most so often, and again
 /// after that time while tasks are refused.
 const TRIM_PERIOD: Duration = Duration::from_secs(20);
-/// A stage is left when less was used for so long.
+/// A stage is left when less was used for this long.
 const CALM: Duration = Duration::from_secs(3);
-/// What was stopped gets so long to give its memory back before the next is stopped.
+/// What was stopped gets this long to give its memory back before the next is stopped.
 const SETTLING: Duration = Duration::from_secs(2);
 /// The same for a task that has not ended yet: it hands over what it has, and its names may still be looked for.
 const ENDING: Duration = Duration::from_secs(12);
@@ -200,7 +200,7 @@ impl Keeper {
         self.ceiling.count_stop();
     }
 
-    /// False when there is no such collection, or it rests already.
+    /// False when there is no such collection, or it is paused already.
     fn rest_network(&mut self) -> bool {
         let Some(network) = &mut self.network else {
             return false;

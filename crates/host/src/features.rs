@@ -1,5 +1,5 @@
-//! What this kernel and these privileges allow, one by one, as far as it can be told without loading programs: for `doctor`,
-//! and for the node page.
+//! What this kernel and these privileges allow, one by one, as far as it can be determined without loading programs:
+//! for `doctor` and the node page.
 
 use std::fs;
 

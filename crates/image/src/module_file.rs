@@ -92,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// Identity of a file's content, as far as the file system tells.
+/// Identity of a file's content, as far as the file system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     pub device: u64,

@@ -125,7 +125,7 @@ struct Mount {
     /// Absolute, below the root of who is asked about.
     point: Vec<u8>,
     served: Served,
-    /// Folders that an overlay consists of, as whoever mounted it named them.
+    /// Folders that an overlay consists of, as named at the mount.
     layers: Vec<Vec<u8>>,
 }
 
@@ -206,7 +206,7 @@ impl ProcessMounts {
         }
     }
 
-    /// Who serves the file system that a path leads to, as far as can be told without looking it up.
+    /// What serves the file system that a path leads to, as far as it is known without looking it up.
     pub(crate) fn of_path(&self, path: &[u8]) -> Looked {
         if RemoteFiles::chosen() == RemoteFiles::Read {
             return Looked {

@@ -1,4 +1,4 @@
-//! What containers and pods are called, by whoever started them. All of it is untrusted text.
+//! Names of containers and pods, chosen by their owners. All of it is untrusted text.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -84,7 +84,7 @@ pub struct ObservedConfiguration {
     /// Where it was read, for people.
     pub source: String,
     pub version: Option<String>,
-    /// Worker threads that it was told to have.
+    /// Worker threads that it is configured to have.
     pub concurrency: Option<u64>,
     pub items: Vec<ConfigurationItem>,
 }

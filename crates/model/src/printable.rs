@@ -83,7 +83,7 @@ pub fn printable_bytes(bytes: &[u8]) -> String {
     text
 }
 
-/// A text in at most so many columns of a terminal; one that is cut ends in an ellipsis. Reads no more of it than is
+/// A text in at most `most` columns of a terminal; one that is cut ends in an ellipsis. Reads no more of it than is
 /// shown.
 pub fn printable_within(text: &str, most: usize) -> String {
     let mut shown = String::new();

@@ -38,22 +38,22 @@ pub struct RequestEdge {
     pub client_port: Option<u16>,
     /// Each once, whichever ends were seen.
     pub connections: u64,
-    /// What was told before encryption began.
+    /// What was sent before encryption began.
     pub tls: Vec<TlsSeen>,
 }
 
-/// What a client and a server told each other before encryption began. Text is untrusted.
+/// What a client and a server sent each other before encryption began. Text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TlsSeen {
     /// Name of the server that the client asked for.
     pub server_name: Option<String>,
     /// Protocols that the client offered.
     pub offered: Vec<String>,
-    /// The one that the server chose; from TLS 1.3 on it is told encrypted.
+    /// The one that the server chose; from TLS 1.3 on it is sent encrypted.
     pub chosen: Option<String>,
     /// `TLS 1.3`.
     pub version: Option<String>,
-    /// Connections that told this.
+    /// Connections with these values.
     pub connections: u64,
 }
 
@@ -261,7 +261,7 @@ pub struct RequestCounters {
     /// Connections whose payload was looked at, by what they speak; `unknown` for those that could
     /// not be identified. Both ends of a connection count, where both are seen.
     pub connections_by_protocol: BTreeMap<String, u64>,
-    /// Connections of which one in so many was looked at when they were fewest; 1 is all.
+    /// One in N connections was looked at when they were fewest; 1 is all.
     pub sampled_one_of: u32,
     /// Bytes of TLS that belong to no known socket.
     pub unbound_bytes: u64,

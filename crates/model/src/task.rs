@@ -167,7 +167,7 @@ pub struct Task {
     /// had ended are missing. Empty in records of older agents.
     #[serde(default)]
     pub target_names: Vec<TargetName>,
-    /// Name that tasks share which were started together; chosen by whoever started them.
+    /// Name shared by tasks that were started together; chosen by the caller.
     #[serde(default)]
     pub group: Option<String>,
     pub state: TaskState,

@@ -1,4 +1,4 @@
-//! Who ended a wait, told from the functions that ran when it was ended.
+//! What ended a wait, from the functions that ran when it was ended.
 //!
 //! The thread that runs when an interrupt comes has nothing to do with what the interrupt wakes, so
 //! the kernel stack decides: with an interrupt's entry on it, only the frames above count.

@@ -223,7 +223,7 @@ impl Connection {
         matches!(self.state, State::Unknown)
     }
 
-    /// Payload is missing, and answers cannot be told to belong to requests for now.
+    /// Payload is missing, and answers cannot be assigned to requests for now.
     pub fn is_dirty(&self) -> bool {
         match &self.state {
             State::Trying(decoder, ..) | State::Decoding(decoder) => decoder.is_dirty(),
@@ -231,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// The client asks again before it was answered, and only the order of answers tells whose they are.
+    /// The client asks again before it was answered, and answers can only be assigned by their order.
     pub fn is_pipelined(&self) -> bool {
         match &self.state {
             State::Trying(decoder, ..) | State::Decoding(decoder) => decoder.is_pipelined(),

@@ -59,12 +59,12 @@ pub trait Decoder: Debug + Send {
     /// Ends the observation of a connection that goes on: all that was held back is given out.
     fn stop(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
-    /// Payload is missing, and answers cannot be told to belong to requests for now.
+    /// Payload is missing, and answers cannot be assigned to requests for now.
     fn is_dirty(&self) -> bool {
         false
     }
 
-    /// The client asks again before it was answered, and only the order of answers tells whose they are.
+    /// The client asks again before it was answered, and answers can only be assigned by their order.
     fn is_pipelined(&self) -> bool {
         false
     }

@@ -58,7 +58,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Ports that servers have unless they are told otherwise.
+/// Default ports of servers.
 fn is_usual(port: u16, protocol: Protocol) -> bool {
     let ports: &[u16] = match protocol {
         Protocol::Http1 | Protocol::WebSocket => &[80, 8080],

@@ -131,7 +131,7 @@ pub struct Exchange {
     pub stream: u64,
     /// Milliseconds of `x-envoy-upstream-service-time`.
     pub upstream_service_ms: Option<u64>,
-    /// A hash of the path as it was sent, query included: tells requests apart without keeping it.
+    /// A hash of the path as it was sent, query included: distinguishes requests without keeping it.
     pub path_hash: Option<u64>,
     /// Bodies of HTTP, only with [`super::Privacy::body_bytes`].
     pub request_body: Option<Body>,

@@ -50,7 +50,7 @@ pub(crate) trait Speech: Debug + Send {
     /// A piece that goes on with that answer, from anywhere in it.
     fn pass_tail(&mut self, _piece: &Piece<'_>) {}
 
-    /// Frames of this direction were missed. Gives out what can no longer be told.
+    /// Frames of this direction were missed. Gives out what can no longer be determined.
     fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>);
 
     /// Answers are read again from here on. What has waited until now may have had its answer, unread.
@@ -77,7 +77,7 @@ pub(crate) trait Speech: Debug + Send {
         true
     }
 
-    /// Answers cannot be told to belong to requests for now.
+    /// Answers cannot be assigned to requests for now.
     fn is_dirty(&self) -> bool {
         false
     }
@@ -168,7 +168,7 @@ impl<S: Speech> Framed<S> {
         way.lost |= std::mem::take(&mut way.tail);
     }
 
-    /// Whether the rest of an answer, so many bytes of this piece with it, can be measured without being read.
+    /// Whether the rest of an answer, with this many bytes of this piece, can be measured without being read.
     fn begin_tail(&mut self, direction: Direction, bytes: u64, at_ns: u64) -> bool {
         let asks = &self.ways.to_server;
         let is_asked = direction == Direction::ToClient && !asks.lost && !asks.reader.is_inside();

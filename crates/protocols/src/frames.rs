@@ -185,7 +185,7 @@ pub(crate) fn begins_with_frames(
     let mut frames = 0;
     while rest.length() > 0 {
         let Some(head) = rest.bytes.get(..header) else {
-            // A header that is cut or was not captured tells nothing.
+            // A header that is cut or was not captured is of no use.
             return frames > 0;
         };
         let Some(extent) = measure(head) else {

@@ -1,4 +1,4 @@
-//! The decoders as functions of bytes that a stranger chooses: for fuzzers and for the test step `fuzz`.
+//! The decoders as functions of untrusted bytes: for fuzzers and for the test step `fuzz`.
 //!
 //! The first bytes of an input say how the rest is cut into pieces, how much of each is captured, which
 //! way it goes and what is missing. Recorded transcripts are inputs of this form too ([`input`]).

@@ -41,7 +41,7 @@ fn recognise(opening: &Opening<'_>) -> Verdict {
     }
     match message::read(&header, body) {
         Some(Message::Command { name: Some(_), .. }) => Verdict::Yes,
-        // Not all of the name is there yet, or it cannot be read: the reply tells.
+        // Not all of the name is there yet, or it cannot be read: the reply decides.
         Some(_) => match Header::read(opening.to_client) {
             Some(reply) if reply.response_to == header.request_id => Verdict::Yes,
             Some(_) => Verdict::No,

@@ -16,7 +16,7 @@ pub(crate) struct Named<T> {
 }
 
 impl<T> Named<T> {
-    /// At most so many are open at once.
+    /// Most that are open at once.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most: most.max(1),

@@ -8,7 +8,7 @@
 
 use super::{Exchange, Outcome};
 
-/// No bytes either way for so long: nothing is under way. An answer that takes longer is paired wrongly
+/// After this time without bytes either way nothing is under way. An answer that takes longer is paired wrongly
 /// only when another was missed on a connection that sends ahead.
 const SILENCE_NS: u64 = 200_000_000;
 /// A silence that goes on: what was moved in it may not have come here yet.
@@ -84,7 +84,7 @@ impl Order {
         self.state != State::Dirty && self.pace == Pace::Waits
     }
 
-    /// Payload was missed. What is held back can no longer be told.
+    /// Payload was missed. What is held back can no longer be determined.
     pub(crate) fn lose(&mut self, out: &mut Vec<Exchange>) {
         self.state = State::Dirty;
         if self.pace == Pace::MaybeAhead {
@@ -147,7 +147,7 @@ impl Order {
         };
     }
 
-    /// A call of the client begins with a request, while so many are open.
+    /// A call of the client begins with a request, while `open` requests are unanswered.
     pub(crate) fn call(&mut self, at_ns: u64, open: usize) {
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, at_ns));
         match self.state {
@@ -203,7 +203,7 @@ impl Order {
         self.held.len() + self.proved.len() < self.most_held
     }
 
-    /// Nothing has come until now, with so many open.
+    /// Nothing has come until now, with `open` requests unanswered.
     pub(crate) fn rest(&mut self, now_ns: u64, open: usize, out: &mut Vec<Exchange>) {
         let is_rest = |last| now_ns.saturating_sub(last) >= REST_NS;
         if open == 0 && self.last_ns.is_some_and(is_rest) {
@@ -236,7 +236,7 @@ impl Order {
         let mut open = open.into_iter().peekable();
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, at_ns));
         if open.peek().is_none() && (is_silence || self.state == State::EndAssumed) {
-            // Whoever sent ahead would have had more answers.
+            // A client that sends ahead would have had more answers.
             out.append(&mut self.held);
         }
         let is_sure = self.is_sure() && answered_ns.is_none();

@@ -15,7 +15,7 @@ pub(crate) struct Conversation {
     pub(crate) silences: Vec<usize>,
     /// Calls at the beginning that are always seen whole, as they tell what the client is like.
     pub(crate) shown: usize,
-    /// Calls are cut into pieces of at most so many bytes.
+    /// Calls are cut into pieces of at most this many bytes.
     pub(crate) longest: Vec<usize>,
     /// How many requests there are.
     pub(crate) requests: usize,

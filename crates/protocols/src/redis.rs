@@ -45,7 +45,7 @@ fn recognise(opening: &Opening<'_>) -> Verdict {
     }
     match command_of(opening.to_server) {
         Some(command) if commands::is_known(&command) => Verdict::Yes,
-        // One of a module, renamed or mistyped: the server's answer tells.
+        // One of a module, renamed or mistyped: the server's answer decides.
         Some(command) if is_word(&command) => match first_reply {
             Some(kind) if reply.contains(kind) && is_whole(opening.to_server) => Verdict::Yes,
             Some(_) => Verdict::No,

@@ -1,7 +1,7 @@
 //! Random conversations with each kind of store, cut, captured in part, with pieces missing, and found in the
 //! middle: what comes out is held against what was said.
 //!
-//! A request that comes out is right in all that it tells, or its outcome is unknown. What does not come out
+//! A request that comes out is right in all of its fields, or its outcome is unknown. What does not come out
 //! is counted.
 
 mod stores;
@@ -20,9 +20,9 @@ const SEEDS: u64 = 400;
 /// How a conversation is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
-    /// Sends up to so many requests at once, and waits for their answers.
+    /// Sends up to this many requests at once, and waits for their answers.
     Waits(usize),
-    /// Has up to so many requests open.
+    /// Has up to this many requests open.
     SendsAhead(usize),
 }
 
@@ -33,7 +33,7 @@ struct Sight {
     client: Client,
     /// First bytes of a call that are captured.
     captured: usize,
-    /// Of so many pieces one is missing; 0: none is.
+    /// One in this many pieces is missing; 0: none is.
     missing_one_of: usize,
     joined: bool,
     /// Headers are read by themselves.
@@ -245,7 +245,7 @@ fn check(store: &Store, sight: Sight) -> (usize, usize) {
     at_ns += MILLISECOND;
     connection.close(at_ns, &mut out);
     check_sound(&out);
-    // What tells most first: the others may be any.
+    // The most specific first: the others may be any.
     out.sort_by_key(|found| std::cmp::Reverse(found.route.as_ref().map(String::len)));
     let known = out
         .iter()

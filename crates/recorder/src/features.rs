@@ -7,7 +7,7 @@ use profiler_host::features::{
 
 use crate::bpf::{self, ClockCheck};
 
-/// Everything that can be told without loading the programs. Blocks for some milliseconds.
+/// Everything that can be determined without loading the programs. Blocks for some milliseconds.
 pub fn examine() -> Vec<Feature> {
     vec![
         object(),

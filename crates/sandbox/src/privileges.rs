@@ -15,7 +15,7 @@ use rustix::{
 /// How much the agent keeps of what it was started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tier {
-    /// For profiles, and for the network as far as `/proc/PID/net` tells.
+    /// For profiles, and for the network as far as `/proc/PID/net` shows.
     Base,
     /// `SYS_ADMIN` as well: other network namespaces are entered, the kernel counts what programs cost.
     #[default]

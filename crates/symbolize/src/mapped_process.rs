@@ -19,7 +19,7 @@ use super::{modules::Modules, perf_map::PerfMap, quality::Quality};
 
 /// Least time between two readings of the mappings that unknown addresses cause.
 const MISS_INTERVAL: Duration = Duration::from_millis(250);
-/// Mappings of a process that is being sampled are read again after so long: a library may have
+/// Mappings of a process that is being sampled are read again after this time: a library may have
 /// been replaced by another one at the same address.
 const AGE_LIMIT: Duration = Duration::from_secs(5);
 /// Least time between two looks at a perf-map.

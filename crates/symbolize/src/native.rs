@@ -275,7 +275,7 @@ impl Library {
     }
 
     /// Debug information may hold bare names ("new"), as when it is only there for line numbers;
-    /// a mangled symbol tells the whole name.
+    /// a mangled symbol has the whole name.
     fn qualify(&self, names: &mut Names, offset: u64, address: u64, segment: &Segment) {
         if let Ok(Symbolized::Sym(symbol)) = self
             .symbolizer

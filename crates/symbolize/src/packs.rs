@@ -201,7 +201,7 @@ impl SymbolPacks {
         WeakPacks(self.0.as_ref().map(Arc::downgrade))
     }
 
-    /// Where build-ids that have no names are told; see `debuginfod`.
+    /// Where build-ids without names are sent; see `debuginfod`.
     pub(super) fn set_fetcher(&self, fetcher: SyncSender<Vec<u8>>) {
         if let Some(inner) = &self.0 {
             inner.lock().fetcher = Some(fetcher);
@@ -279,7 +279,7 @@ impl SymbolPacks {
         }
     }
 
-    /// What [`SymbolPacks::remember`] was told.
+    /// The segments from [`SymbolPacks::remember`].
     pub(crate) fn segments(&self, build_id: &[u8]) -> Option<Vec<Segment>> {
         self.0.as_ref()?.lock().book.get(build_id)
     }

@@ -284,7 +284,7 @@ impl SymbolizerService {
         }
     }
 
-    /// Waits while the queue is full and the thread works. The result is the watch over the thread that was told.
+    /// Waits while the queue is full and the thread works. The result is the watch over the thread that takes the work.
     fn tell(&self, mut work: Work) -> Arc<ThreadWatch> {
         loop {
             let Running { requests, watch } = self.running().clone();

@@ -147,7 +147,7 @@ impl Symbolizer {
         }
     }
 
-    /// One that takes the place of another, and was not told of the programs that run.
+    /// One that takes the place of another, and has no reports of the programs that run.
     pub(super) fn successor(config: SymbolizeConfig) -> Self {
         Self {
             caught_up: Some(HashSet::new()),
@@ -155,7 +155,7 @@ impl Symbolizer {
         }
     }
 
-    /// Looks at a program that it may not have been told of.
+    /// Looks at a program that may not have been reported to it.
     pub(super) fn catch_up(&mut self, image: ImageKey) {
         let Some(caught_up) = &mut self.caught_up else {
             return;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A function is named only by evidence that belongs to this very file; where that is contradictory
-//! or missing, the reason is told and nothing is attached. Files are hostile: reads are bounded, and
+//! or missing, the reason is reported and nothing is attached. Files are hostile: reads are bounded, and
 //! every number in them is checked.
 
 mod call;

@@ -45,7 +45,7 @@ impl Returned {
     }
 }
 
-/// What an instruction tells of the value in a register behind it.
+/// What an instruction shows about the value in a register after it.
 enum Origin {
     /// It is what this register held before.
     From(RegisterNumber),

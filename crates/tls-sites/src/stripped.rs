@@ -11,7 +11,7 @@
 //! - OpenSSL 1.1 (the same file): errors carry the function's number (`sslerr.h`).
 //!
 //! Where the program has Envoy's class of TLS sockets, its methods must call what was found.
-//! Functions are named only when all of it agrees; otherwise the reason is told.
+//! Functions are named only when all of it agrees; otherwise the reason is reported.
 
 use std::{collections::BTreeMap, fs::File};
 

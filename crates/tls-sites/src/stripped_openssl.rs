@@ -13,7 +13,7 @@ use super::{
     stripped::{Found, Recorder, Unclear, is_openssl_error, recorders},
 };
 
-/// What tells functions apart.
+/// What distinguishes functions.
 #[derive(Clone, Copy, Debug)]
 struct Label {
     /// OpenSSL 3 records the name.

@@ -12,7 +12,7 @@ use profiler_common::unwind::table::{BLOCK_ROWS, RowBlock, row};
 
 use super::rules;
 
-/// No program in the kernel runs so long.
+/// No program in the kernel runs that long.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// Rules of the blocks that all pages with one such row share. They are never given away: without

@@ -76,7 +76,7 @@ pub struct UnwindFile {
     method: Method,
 }
 
-/// Changes when the content does, as far as the file system tells.
+/// Changes when the content does, as far as the file system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: i64,

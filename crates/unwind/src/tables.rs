@@ -262,7 +262,7 @@ impl TableCache {
         }
     }
 
-    /// The time by which use is told, in seconds.
+    /// The time by which use is judged, in seconds.
     pub fn set_clock(&mut self, seconds: u32) {
         self.clock = seconds;
     }

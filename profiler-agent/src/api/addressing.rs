@@ -103,7 +103,7 @@ fn address_in(name: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether we listen on this address, as far as what we were told to listen on says. All of 127.0.0.0/8 is this machine, and
+/// Whether we listen on this address according to the listen address. All of 127.0.0.0/8 is this machine, and
 /// where a port is forwarded from.
 fn is_own_address(origin: Origin, address: IpAddr) -> bool {
     let listen = origin.address.ip();

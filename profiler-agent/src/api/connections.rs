@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl Connections {
-    /// At most so many at once, one or more.
+    /// Most at once, one or more.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -81,7 +81,7 @@ impl Connections {
 }
 
 impl Open {
-    /// At most one line a second: whoever opens too many must not fill the log as well.
+    /// At most one line a second: a client that opens too many must not fill the log as well.
     fn count_one_gone(&mut self) {
         self.unsaid += 1;
         if self.said.is_none_or(|said| said.elapsed() >= LOG_INTERVAL) {

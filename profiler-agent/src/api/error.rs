@@ -406,7 +406,7 @@ impl ApiError {
                 "shutting_down",
                 "the agent is shutting down".into(),
             ),
-            // Not which and why: whoever asks has shown no token.
+            // Not which and why: the caller has shown no token.
             Self::NotReady => hinted(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "not_ready",

@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-/// Gives each connection a place, and tells its requests whose it is.
+/// Gives each connection a place, and marks its requests with it.
 #[derive(Clone, Debug)]
 struct Bounded<A> {
     inner: A,

@@ -12,10 +12,10 @@ use super::needs::Need;
 
 /// Time between two of them, which makes 1,000 in a second.
 const INTERVAL: Duration = Duration::from_millis(1);
-/// What was not used of so much time may come at once: a browser loads the files of the page together.
+/// Unused time up to this may be used at once: a browser loads the files of the page together.
 const BURST: Duration = Duration::from_millis(250);
-/// A request for the page or for health waits up to so long. Each connection has one request at a time and their number
-/// is bounded, so that no flood of others makes it wait longer.
+/// A request for the page or for health waits at most this long. Each connection has one request at a time and their
+/// number is bounded, so that no flood of others makes it wait longer.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 /// How long a refusal is kept back.
 pub(super) const REFUSAL_TIME: Duration = Duration::from_millis(100);
@@ -139,7 +139,7 @@ impl Turns {
 #[derive(Debug, Default)]
 struct WrongTokens {
     tries: HashMap<IpAddr, Tries>,
-    /// Those that no line of the log has told of.
+    /// Those that were not logged yet.
     unsaid: u64,
     said: Option<Instant>,
 }

@@ -1,5 +1,5 @@
 //! Live updates. One pump turns changes into messages, encoded once; every listener reads them
-//! from a bounded ring and is told how many it missed when it was too slow.
+//! from a bounded ring and gets the number of missed ones when it was too slow.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

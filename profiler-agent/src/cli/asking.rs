@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Says something to whoever connects, and closes; or is silent.
+    /// Sends something to each client and closes; or is silent.
     fn peer(says: Option<&'static [u8]>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -98,7 +98,7 @@ fn runtimes(files: &[FileForecast], anonymous: usize) -> Vec<LanguageRuntime> {
     let mut found: Vec<Runtime> = found.collect();
     found.sort_unstable();
     found.dedup();
-    // The program `python3` may be a link to one that tells its version.
+    // The program `python3` may be a link to one whose name has the version.
     if found
         .iter()
         .any(|one| matches!(one, Runtime::Python311 | Runtime::Python312))

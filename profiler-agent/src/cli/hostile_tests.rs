@@ -275,7 +275,7 @@ fn names_of_containers_below_net_and_requests() {
         table.names().restore(vec![("c1".to_owned(), names)]);
         naming::legend(key.ends(), &table)
     });
-    // The comm that tells both ends apart, namespace, pod, container, workload's kind and name.
+    // The comm that distinguishes both ends, namespace, pod, container, workload's kind and name.
     assert!(count >= 6, "{count}");
 }
 

@@ -7,9 +7,9 @@ use profiler_model::{EventLoop, EventLoopTable, LoopTurn, Profile, Stall};
 
 use crate::terminal::Text;
 
-/// Stalls that are told.
+/// Stalls that are printed.
 const SHOWN: usize = 10;
-/// Functions of a stack that are told, from the leaf on.
+/// Functions of a stack that are printed, from the leaf on.
 const FUNCTIONS: usize = 12;
 
 /// Lines about a recording's event loops; names come from the target.

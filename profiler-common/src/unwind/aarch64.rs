@@ -59,7 +59,7 @@ impl Arch for Aarch64 {
         FpPlace::Inside
     }
 
-    /// Not told on this machine: the direct caller is missing where the link register was not stored.
+    /// Unknown on this machine: the direct caller is missing where the link register was not stored.
     #[inline(always)]
     fn in_code_without_rows<M: Memory>(_: &M, _: &State) -> FpPlace {
         FpPlace::Inside

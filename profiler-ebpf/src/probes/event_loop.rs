@@ -42,7 +42,7 @@ use crate::{
     task, timeline,
 };
 
-/// A thread's name is looked at once in so many turns, and in stalls.
+/// A thread's name is looked at once in this many turns, and in stalls.
 const TURNS_A_NAME: u64 = 64;
 
 /// Wanted threads that have returned from epoll, by their numbers in the initial PID namespace.

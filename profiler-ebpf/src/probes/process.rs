@@ -1,4 +1,4 @@
-//! Forks, execs and exits of processes: keeps the filter right and tells the agent.
+//! Forks, execs and exits of processes: keeps the filter right and informs the agent.
 //!
 //! Hooks (minimum kernel 5.5 with BTF; some hundred events a second on a busy node):
 //! - `sched_process_fork(struct task_struct *parent, struct task_struct *child)`

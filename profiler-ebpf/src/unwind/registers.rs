@@ -33,7 +33,7 @@ pub(crate) fn in_system_call() -> bool {
     number != Some(u64::MAX)
 }
 
-/// Not told on this architecture.
+/// Unknown on this architecture.
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
 pub(crate) fn in_system_call() -> bool {

@@ -32,7 +32,7 @@ static PAGES: HashMap<PageKey, PageEntry> = HashMap::with_max_entries(TABLE_PAGE
 #[map]
 static BLOCKS: Array<RowBlock> = Array::with_max_entries(TABLE_BLOCKS, 0);
 
-/// Seconds of the agent's clock, by which it is told what is in use.
+/// Seconds of the agent's clock, by which blocks in use are recognised.
 #[map]
 static USE_CLOCK: Array<u32> = Array::with_max_entries(1, 0);
 

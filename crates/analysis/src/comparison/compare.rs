@@ -5,7 +5,7 @@
 //! ([`significance::proportions`]). The p-values of all rows are adjusted together, and a change below
 //! [`SMALLEST_POINTS`] is never called significant.
 //!
-//! Two runs of the same differ by more than what happens inside of each tells: other programs, CPU
+//! Two runs of the same differ by more than the variation inside each of them: other programs, CPU
 //! frequency, caches. Totals, which nothing inside of a run can correct for that, have
 //! [`BETWEEN_RUNS`] in their intervals.
 
@@ -138,7 +138,7 @@ fn sampled(value: f64, samples: u64) -> Estimate {
     }
 }
 
-/// `None` where the earlier number is zero: no percentage of it can be told.
+/// `None` where the earlier number is zero: it has no percentage.
 fn total(a: Estimate, b: Estimate) -> Option<ComparedTotal> {
     if a.value <= 0.0 {
         return None;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::render::names::{module_name, names_of_frames};
 
-/// By what a feature was told.
+/// The evidence that a feature was recognised by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grounds {
     Exact,

@@ -81,7 +81,7 @@ pub(super) struct FeatureEntry {
     /// `{name}` stands for the member's name.
     pub(super) title: String,
     pub(super) about: String,
-    /// Everything that it calls is its own work, whoever does it: a setting switches all of it off.
+    /// Everything that it calls is its own work, wherever it happens: a setting switches all of it off.
     #[serde(default)]
     pub(super) asks: bool,
     /// Functions that it calls to hand a request on: what they do further down is not its own work.

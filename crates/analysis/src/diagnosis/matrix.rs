@@ -255,7 +255,7 @@ impl<'a> CellSums<'a> {
         share(&blocks, &self.blocks, self.samples)
     }
 
-    /// Samples of the chosen cells by what their features were told by.
+    /// Samples of the chosen cells, by the evidence for their features.
     pub(super) fn grounds_of(&self, choices: &[CellChoice]) -> BTreeMap<Grounds, u64> {
         let mut sums = BTreeMap::new();
         for cell in self.chosen(choices) {

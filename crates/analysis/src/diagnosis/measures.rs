@@ -195,7 +195,7 @@ impl Measurements<'_> {
             stalled_ns / 1_000_000
         );
         let mut measured = Measured::counted(exact(percent), loops, Some(text));
-        // A frame that held a thread many times is told once.
+        // A frame that held a thread many times is reported once.
         let mut leaves: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for stall in report.stalls.iter().filter(|stall| counted(stall)) {
             if let Some(leaf) = stall.stack.first() {

@@ -116,7 +116,7 @@ pub(super) fn throttled(input: &DiagnosisInput<'_>) -> Option<Throttled> {
         .observed()
         .into_iter()
         .filter_map(|process| process.throttled);
-    // Processes of one cgroup have the same numbers: the worst is told, not their sum.
+    // Processes of one cgroup have the same numbers: the worst is reported, not their sum.
     let worst = of_process.max_by_key(|throttled| throttled.throttled_ns)?;
     Some(Throttled {
         periods: worst.periods,

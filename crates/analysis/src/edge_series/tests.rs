@@ -20,7 +20,7 @@ fn key(port: u16) -> EdgeKey {
     }
 }
 
-/// Edges by port, each with so many bytes written so far.
+/// Edges by port, each with its bytes written so far.
 fn table(edges: &[(u16, u64)]) -> Arc<EdgeTable> {
     let edges = edges.iter().map(|(port, bytes)| Edge {
         key: key(*port),

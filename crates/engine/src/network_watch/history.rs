@@ -23,7 +23,7 @@ pub(super) struct History {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// When counting began, nanoseconds since the Unix epoch, and when that was told.
+    /// When counting began, nanoseconds since the Unix epoch, and when that was reported.
     began: Option<(u64, Instant)>,
     recorder: StepRecorder,
     ring: StepRing,

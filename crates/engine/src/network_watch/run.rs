@@ -144,10 +144,10 @@ async fn collect(
     }
 }
 
-/// Waits until it rests, or does no more.
+/// Waits until the collection is paused (`wanted`) or resumed.
 async fn changed_to(resting: &mut watch::Receiver<bool>, wanted: bool) {
     if resting.wait_for(|rests| *rests == wanted).await.is_err() {
-        // Who could say so is gone.
+        // The sender is gone.
         std::future::pending::<()>().await;
     }
 }

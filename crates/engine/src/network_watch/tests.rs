@@ -1,4 +1,4 @@
-//! The collection over a collector that fails when it is told to.
+//! The collection over a collector that fails on demand.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

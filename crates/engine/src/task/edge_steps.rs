@@ -142,7 +142,7 @@ pub(super) fn merge_segment(store: &StoreHandle, key: SegmentKey) -> Result<(), 
     for blob in &blobs {
         match decode::<Vec<EdgeStep>>(&blob.bytes, Stream::EdgeSteps) {
             Ok(steps) => all.extend(steps),
-            // It stays as it is, so that the damage goes on being told.
+            // It stays as it is, so that the damage is still reported.
             Err(_) => return Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use profiler_model::TaskId;
 
-/// Tables of the tasks that run, so that whoever follows one does not read the store each second.
+/// Tables of the tasks that run, so that following one does not read the store each second.
 #[derive(Debug)]
 pub(super) struct Newest<T> {
     tables: Mutex<HashMap<TaskId, Arc<T>>>,

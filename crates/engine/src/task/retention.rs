@@ -37,7 +37,7 @@ struct Unit {
 /// Removes what is older than the limit, then the oldest of what can go until the rest fits.
 ///
 /// A task with an end goes as a whole and only when it is final; a task without an end loses single
-/// minutes, while it runs never the current one. Minutes and tasks compete by the age of their end, which `age_ns` tells.
+/// minutes, while it runs never the current one. Minutes and tasks compete by the age of their end (`age_ns`).
 pub(super) fn plan(
     tasks: &[Arc<Task>],
     segments: &[(SegmentKey, Segment)],

@@ -1,6 +1,6 @@
 //! What time it is for each task: its beginning by the wall clock, and what has passed since then.
 //!
-//! Whoever sets the wall clock moves neither the times within a result nor its age. Two things are left:
+//! Setting the wall clock moves neither the times within a result nor its age. Two things are left:
 //!
 //! - A result of this run of the agent ages by the time that passes. The age of one that an earlier run left counts from
 //!   the wall clock at this run's start; what ended in the future is as old as this run.

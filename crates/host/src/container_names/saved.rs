@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Shortest time between two writes.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Takes back what an earlier agent saved in this data directory. A file that cannot be read is told and left
+/// Takes back what an earlier agent saved in this data directory. A file that cannot be read is logged and left
 /// out: names are not results.
 pub fn restore(data_dir: &Path, directory: &ContainerDirectory) {
     let path = data_dir.join(FILE);
@@ -44,7 +44,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<(String, ContainerNames)>>> {
 }
 
 /// Saves names soon after they have changed, and once more at the end. A directory that cannot be written is
-/// told once.
+/// logged once.
 pub async fn keep_saved(data_dir: PathBuf, directory: ContainerDirectory, stop: CancellationToken) {
     let mut changes = directory.changes();
     let mut told = false;

@@ -168,7 +168,7 @@ fn names(pods: Vec<PodSandbox>, containers: Vec<Container>) -> (Vec<PodNames>, V
             continue;
         };
         let name = found.metadata.map_or_else(String::new, |data| data.name);
-        // Whether it is an init container is not told.
+        // CRI does not report whether it is an init container.
         let names = container(&name, ContainerRole::Unknown, image(found.image), pod);
         named.push((found.id, names));
     }

@@ -15,7 +15,7 @@ use crate::{container_names::Named, foreign_answers::json};
 
 /// Largest list that is read.
 const MOST_BYTES: usize = 32 << 20;
-/// Oldest version that tells what is needed; newer engines speak it too (Docker 29 asks for 1.44).
+/// Oldest version that reports what is needed; newer engines speak it too (Docker 29 asks for 1.44).
 const VERSIONS: [&str; 2] = ["v1.44", "v1.24"];
 /// Labels of Docker Compose.
 const PROJECT: &str = "com.docker.compose.project";

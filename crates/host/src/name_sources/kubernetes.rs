@@ -16,7 +16,7 @@ use crate::container_names::{ContainerDirectory, Named, SourceState};
 
 /// Where Kubernetes puts the account of a pod.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// Pods of one answer. Whoever may create pods makes each as large as the API server allows, 1.5 MB.
+/// Pods of one answer. A user who may create pods can make each as large as the API server allows, 1.5 MB.
 const PAGE_PODS: u32 = 10;
 const BY: NamedBy = NamedBy::Kubernetes;
 

@@ -56,7 +56,7 @@ pub fn is_id_prefix(text: &str) -> bool {
 /// a container may give them the names of other containers, so those inside count only where
 /// [`super::ProcessTable`] finds them confirmed.
 ///
-/// The runtime is `kubepods` where the path tells the pod but not who runs it (the kubelet's
+/// The runtime is `kubepods` where the path shows the pod but not its runtime (the kubelet's
 /// cgroupfs driver); the id is then the container's, or the pod's when the path ends there.
 pub(super) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
     let mut containers = containers_in(path);

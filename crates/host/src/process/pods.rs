@@ -45,7 +45,7 @@ const TITLE_NAMES: usize = 3;
 /// Below this many cores a share is noise of the clock's ticks.
 const IDLE_CORES: f64 = 0.005;
 
-/// What a process is in its pod, told from names alone.
+/// The role of a process in its pod, from names alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     App,
@@ -160,7 +160,7 @@ fn host_namespace(processes: &[Arc<Process>]) -> Option<u64> {
 }
 
 impl Pod {
-    /// What the sidecar takes of its pod, as a sentence; says why where it cannot be told.
+    /// The sidecar's share of its pod, as a sentence; has the reason where it is unknown.
     pub fn sidecar_line(&self) -> String {
         let PodCpu {
             total,

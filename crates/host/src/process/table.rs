@@ -27,7 +27,7 @@ const THREADS_LIMIT: usize = 32_768;
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings closer than this give no new share: with ticks of 10 ms it would be noise.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
-/// At each refresh one process of so many has its details read again, so that a changed title
+/// At each refresh one process in this many has its details read again, so that a changed title
 /// and a move to another cgroup are seen in the end.
 const DETAILS_ROUND: u32 = 16;
 /// Refreshes between two looks for containers on a host that has shown none so far.

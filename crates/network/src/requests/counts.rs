@@ -54,7 +54,7 @@ impl Counts {
         };
         let exchange = &seen.exchange;
         timings.count += 1;
-        // A request without an answer, as Kafka's records without acknowledgements, takes no time that could be told.
+        // A request without an answer, as Kafka's records without acknowledgements, takes no measurable time.
         if let Some(first) = exchange.first_byte_ns.filter(|_| seen.is_whole()) {
             timings.latency_ns.add(exchange.duration_ns());
             let until = first.saturating_sub(exchange.begin_ns);
@@ -169,7 +169,7 @@ impl Counts {
     }
 }
 
-/// A request that stands for so many.
+/// A request that stands for several.
 fn add_to_tally(tally: &mut Tally, seen: &ObservedRequest, of: u64) {
     let exchange = &seen.exchange;
     tally.count += of;

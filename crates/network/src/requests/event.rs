@@ -27,7 +27,7 @@ impl Drawn {
         Self((round as u32) << EXPONENT_BITS | exponent & ((1 << EXPONENT_BITS) - 1))
     }
 
-    /// Of so many connections one was captured.
+    /// One in this many connections was captured.
     pub const fn one_of(self) -> u32 {
         1 << (self.0 & ((1 << EXPONENT_BITS) - 1))
     }

@@ -85,7 +85,7 @@ pub struct SourceCounts {
     /// Pieces that were lost and are of no known connection; those of a connection come as
     /// [`super::PayloadEvent::Lost`].
     pub lost_pieces: u64,
-    /// One connection in so many is looked at; 0 and 1: all are.
+    /// One in this many connections is looked at; 0 and 1: all are.
     pub sampled_one_of: u32,
     /// Probes in TLS libraries are there all the time.
     pub tls_is_steady: bool,

@@ -71,7 +71,7 @@ pub(super) enum Counted {
 /// What of all connections was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampling {
-    /// One in so many, when the fewest were.
+    /// One in this many was captured when they were fewest.
     pub(super) fewest: u32,
     pub(super) tls_is_steady: bool,
 }

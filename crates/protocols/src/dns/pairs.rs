@@ -64,7 +64,7 @@ impl Pairs {
     fn query(&mut self, message: Message, moved: Moved, out: &mut Vec<Exchange>) {
         let same = |open: &&mut Open| open.id == message.id && open.question == message.question;
         if let Some(open) = self.open.iter_mut().find(same) {
-            // Sent again: one query to whoever asked, that took from the first time on.
+            // Sent again: one query to the client, which took from the first time on.
             open.exchange.request_bytes += moved.bytes;
             return;
         }
@@ -111,7 +111,7 @@ impl Pairs {
         out.push(exchange);
     }
 
-    /// Responses were missed: whoever gets none may have had one.
+    /// Responses were missed: a query without one may have had one.
     pub(super) fn answers_missing(&mut self) {
         self.answers_missing_until(u64::MAX);
     }

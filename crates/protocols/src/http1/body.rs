@@ -17,7 +17,7 @@ pub(super) enum Body {
 /// Place in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunked {
-    /// In the size of a chunk, of which so many digits were read.
+    /// In the size of a chunk, with the number of digits read so far.
     Size {
         value: u64,
         digits: u8,
@@ -32,7 +32,7 @@ pub(super) enum Chunked {
     DataEnd {
         have_return: bool,
     },
-    /// In the fields behind the last chunk, in a line with so many bytes.
+    /// In the fields behind the last chunk, with the length of the current line so far.
     Trailer {
         line_bytes: u32,
     },

@@ -13,14 +13,14 @@ use crate::{Direction, Exchange};
 /// How long a body is, if nothing speaks against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The head says so; the message takes at least so many bytes of its direction from the first on.
+    /// The head says so; the message takes at least this many bytes of its direction from the first on.
     Said { bytes: u64, at_least: u64 },
     /// Chunks were read up to what must be the last one; the message ends there in its direction.
     Chunks { bytes: u64, exactly: u64 },
 }
 
 impl Claim {
-    /// The size, once the message is known to be complete and so many bytes of its direction went by.
+    /// The size, once the message is known to be complete and this many bytes of its direction went by.
     fn size(self, moved: u64) -> Option<u64> {
         match self {
             Self::Said { bytes, at_least } => (moved >= at_least).then_some(bytes),

@@ -86,7 +86,7 @@ pub(super) struct Http1 {
 enum Next {
     /// So many bytes further on.
     Behind(usize),
-    /// The rest behind so many bytes cannot be read.
+    /// The rest after this many bytes cannot be read.
     Drop(usize),
 }
 
@@ -554,7 +554,7 @@ impl Http1 {
     }
 }
 
-/// The part of a piece behind so many bytes.
+/// The part of a piece after `from` bytes.
 fn behind<'a>(piece: &Piece<'a>, from: usize) -> Piece<'a> {
     Piece {
         length: piece.length.saturating_sub(from as u64),

@@ -2,7 +2,7 @@
 //!
 //! Where the rest of a piece was not captured, it may hold requests. Their answers come all the same: an
 //! answer to nothing is given out as a request of which only the answer is known, so that none is missing
-//! without being told.
+//! unreported.
 
 use super::{
     body::End,

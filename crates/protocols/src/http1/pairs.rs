@@ -153,7 +153,7 @@ impl Http1 {
             Body::Length(0) => self.end_response(at_ns, out),
             _ if body.is_framed() => {}
             _ if !is_answer => self.responses.lose(),
-            // Where the answers to the others begin cannot be told.
+            // Where the answers to the others begin is unknown.
             _ if self.open.len() > 1 => self.lose(Direction::ToClient, out),
             _ => {}
         }

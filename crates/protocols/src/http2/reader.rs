@@ -242,7 +242,7 @@ impl FrameReader {
         self.payload = Vec::new();
     }
 
-    /// Whether so many bytes end within the content of a frame, and hide nothing but content.
+    /// Whether `count` bytes end within the content of a frame, and hide nothing but content.
     pub(super) fn is_content(&self, count: u64) -> bool {
         match self.place {
             Place::Data {
@@ -516,7 +516,7 @@ impl FrameReader {
     }
 }
 
-/// Whether a piece begins with a frame, as far as that can be told. One short frame of content is too
+/// Whether a piece begins with a frame, as far as that can be determined. One short frame of content is too
 /// little: zeros of a message and of a torn header behind it look the same.
 fn is_frames(input: &Input<'_>, limit: u32, streams: Streams) -> bool {
     let is_weak = |length| {

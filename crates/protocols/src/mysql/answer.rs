@@ -273,7 +273,7 @@ pub(super) fn ending(bytes: &[u8]) -> Option<Ending> {
     begins.find_map(|begin| last.get(begin..).and_then(packet_ending))
 }
 
-/// The ending that a packet tells, when it is as long as the bytes.
+/// The ending that a packet states, when it is as long as the bytes.
 fn packet_ending(bytes: &[u8]) -> Option<Ending> {
     let (length, _) = packet(bytes)?;
     let payload = bytes.get(HEADER..)?;

@@ -32,7 +32,7 @@ const READY_BYTES: usize = HEADER + 1;
 const MOST_LAST: usize = 1024;
 
 /// Reads the message before `ReadyForQuery`, which both must be the end of the bytes. After an error nothing
-/// else is run, so that it tells of the whole answer. `None`: not known.
+/// else is run, so that it holds for the whole answer. `None`: not known.
 pub(super) fn ending(bytes: &[u8]) -> Option<Ending> {
     let (rest, ready) = bytes.split_at_checked(bytes.len().checked_sub(READY_BYTES)?)?;
     let [b'Z', 0, 0, 0, 5, b'I' | b'T' | b'E'] = ready else {
@@ -43,7 +43,7 @@ pub(super) fn ending(bytes: &[u8]) -> Option<Ending> {
     begins.find_map(|begin| last.get(begin..).and_then(message_ending))
 }
 
-/// The ending that a message tells, when it is as long as the bytes.
+/// The ending that a message states, when it is as long as the bytes.
 fn message_ending(bytes: &[u8]) -> Option<Ending> {
     let mut reader = Reader::new(bytes);
     let (kind, length) = (reader.u8()?, reader.u32_be()?);

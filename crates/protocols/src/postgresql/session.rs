@@ -263,7 +263,7 @@ impl Session {
     fn error(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) {
         let state = error_state(frame.head.get(HEADER..).unwrap_or_default());
         if let Some(answer) = &mut self.answer {
-            // The first of a query tells what went wrong.
+            // The first of a query has the cause.
             if answer.error.is_none() {
                 answer.error = Some(state);
             }

@@ -276,7 +276,7 @@ impl Session {
         }
     }
 
-    /// What is open can no longer be told.
+    /// The outcome of open commands can no longer be determined.
     pub(super) fn lost(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         self.order.lose(out);
         self.unseen = false;

@@ -13,7 +13,7 @@ const MAX_STALLS: usize = 1000;
 /// Ended threads that are kept, some 1.2 KB each.
 const MAX_ENDED: usize = 4096;
 const NS_PER_MS: u64 = 1_000_000;
-/// A thread that seems to be away for so long is looked up. Others may have gone back since the end
+/// A thread that seems to be away for this long is looked up. Others may have gone back since the end
 /// of the task.
 const LOOKED_UP_NS: u64 = 1_000_000_000;
 

@@ -8,7 +8,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Assumed cost of a sample in the kernel, nanoseconds (measured: `cargo xtask bench on-cpu`).
 const SAMPLE_NS: u64 = 3_000;
 
-/// Assumed cost of a tick, nanoseconds, whoever it hits.
+/// Assumed cost of a tick, nanoseconds, whatever it interrupts.
 const TICK_NS: u64 = 300;
 
 /// After a lowering, time at the requested rate's share below which the rate is raised again.

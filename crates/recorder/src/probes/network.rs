@@ -55,7 +55,7 @@ use crate::bpf::{
 
 /// Time between two results.
 const REPORT: Duration = Duration::from_secs(1);
-/// Results are made at most for one part of the time in so many.
+/// Results take at most one part of the time in this many.
 const BUSY_SHARE: u32 = 5;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
@@ -283,7 +283,7 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     reading_took: Duration,
-    /// Ports that are listened on and were not told to the kernel side, for want of room.
+    /// Ports that are listened on and were not given to the kernel side, for want of room.
     listeners_refused: u64,
     sockets: SocketReader,
     /// When ends that were missed were looked for.
@@ -304,7 +304,7 @@ struct Session {
     finished: Vec<Connection>,
     /// Where the task looks for requests.
     requests: Option<Requests>,
-    /// Of [`Self::finished`], those whose end was told there.
+    /// Of [`Self::finished`], those whose end was reported there.
     closed: usize,
     reasons: BTreeMap<u32, String>,
     sources: MetricSources,
@@ -381,7 +381,7 @@ impl Session {
         self.closed = self.finished.len();
     }
 
-    /// Whether a result that takes so long is made before the end, which must not wait for it: the
+    /// Whether a result that takes this long is made before the end, which must not wait for it: the
     /// last one has all of it.
     fn has_time(&self, takes: Duration) -> bool {
         let takes_ns = u64::try_from(takes.as_nanos()).unwrap_or(u64::MAX);

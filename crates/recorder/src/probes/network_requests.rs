@@ -1,4 +1,4 @@
-//! The part of a session that looks for requests: starts to capture payload, tells who listens which
+//! The part of a session that looks for requests: starts to capture payload, reports to the listener which
 //! connections have ended and where each belongs, and hands the table of requests on with the edges.
 
 use std::{collections::HashMap, time::Instant};
@@ -66,7 +66,7 @@ pub(super) struct Requests {
     payload: Payload<Tracker>,
     /// Where plaintext of TLS is asked for.
     tls: Option<TlsProbes>,
-    /// One connection in so many, when that was said last.
+    /// One connection in this many, as reported last.
     said_one_of: u32,
     said_limited: bool,
     /// Processes without room for probes of TLS, when that was said last.
@@ -77,7 +77,7 @@ pub(super) struct Requests {
     cpu_percent: u32,
 }
 
-/// Of the share of a CPU that requests may use, probes of TLS may cost the target one part in so many more.
+/// Of the share of a CPU that requests may use, probes of TLS may cost the target one more part in this many.
 const TLS_PART: u32 = 2;
 
 impl Requests {
@@ -177,7 +177,7 @@ impl Requests {
         self.has_ended |= self.payload.close(ended).is_err();
     }
 
-    /// The same of Unix sockets, each at the time when it was used last: nothing tells when it was closed.
+    /// The same of Unix sockets, each at the time when it was used last: its close is not reported.
     pub(super) fn close_unix(&mut self, gone: &[UnixEnd]) {
         let ended: Vec<(u64, u64, ByteTotals)> = gone
             .iter()

@@ -177,7 +177,7 @@ impl Session {
         Ok(!self.object.target_pids()?.into_iter().any(is_process))
     }
 
-    /// What is to be said about the table, of which so many entries are in use.
+    /// What is to be reported about the table, given the number of its entries in use.
     pub(super) fn kernel_table(&mut self, used: usize, counters: &NetworkCounters) -> KernelTable {
         KernelTable {
             capacity: u64::from(self.capacity),

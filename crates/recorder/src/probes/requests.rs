@@ -180,7 +180,7 @@ pub(super) struct PayloadEnded;
 pub(super) struct Counts {
     /// One connection in so many was captured when they were fewest.
     pub(super) sampled_one_of: u32,
-    /// Pieces that did not fit the ring buffer, of connections that were told of.
+    /// Pieces that did not fit the ring buffer, of connections that were announced.
     pub(super) lost_pieces: u64,
 }
 

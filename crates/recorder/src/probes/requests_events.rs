@@ -1,4 +1,4 @@
-//! Records of payload to what a listener is told.
+//! Turns records of payload into reports to a listener.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! Keeps the reading of payload inside its share of a CPU: where more comes than it can take, only one
-//! connection in so many is captured. Edges count all of them in any case.
+//! connection in N is captured. Edges count all of them in any case.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 /// A share that is used up sooner is judged by so much time: a short burst is not taken for what goes on.
 const LEAST_JUDGED: Duration = Duration::from_millis(60);
-/// One connection in so many, at most.
+/// At least one connection in this many is captured.
 const MOST: u32 = 1 << 16;
 /// The same where they take turns: a round is judged as a whole, and must not last for ever.
 const MOST_IN_TURNS: u32 = 1 << 8;
@@ -21,7 +21,7 @@ const CALM_LOOKS: u32 = 20;
 
 /// Open connections of which something comes between two looks, by a hash of each: more are few.
 const FEW: u32 = 16;
-/// With so many again they are not.
+/// With this many again they are not.
 const MANY: u32 = 100;
 
 /// Whether connections take turns: where few are captured, which ones would decide what is found.
@@ -72,7 +72,7 @@ impl Share {
         }
     }
 
-    /// One connection in so many is captured; a power of two.
+    /// One connection in this many is captured; a power of two.
     pub(super) fn one_of(&self) -> u32 {
         self.one_of
     }
@@ -98,7 +98,7 @@ impl Share {
     }
 
     /// Of the last `elapsed` time `cpu` was used for reading, and `lost` pieces did not fit the ring
-    /// buffer. `Some`: from now on one connection in so many.
+    /// buffer. `Some`: from now on one connection in this many.
     pub(super) fn look(
         &mut self,
         elapsed: Duration,
@@ -153,7 +153,7 @@ pub(super) fn thread_cpu() -> Duration {
 mod tests {
     use super::*;
 
-    /// A second in which so many milliseconds were used.
+    /// A second in which this many milliseconds were used.
     fn look(share: &mut Share, used_ms: u64, lost: u64) -> Option<u32> {
         share.look(
             Duration::from_secs(1),

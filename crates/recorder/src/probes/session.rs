@@ -461,7 +461,7 @@ impl Session {
     /// Stops the programs; the result is when nothing was counted any more.
     ///
     /// They are detached one after the other. What threads do meanwhile would be counted twice or
-    /// not at all, so those that measure together are told to stop first.
+    /// not at all, so those that measure together are stopped first.
     fn stop_counting(&mut self) -> u64 {
         let parts = &mut self.parts;
         let now = monotonic_ns();

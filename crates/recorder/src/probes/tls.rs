@@ -292,7 +292,7 @@ impl TlsProbes {
         self.unavailable.is_none() && self.duty.is_whole()
     }
 
-    /// Takes all probes away. What they told since `ended` was for nothing.
+    /// Takes all probes away. What they reported since `ended` is dropped.
     pub(super) fn stop(&mut self, object: &mut LoadedObject, ended: Instant) {
         self.duty.end(ended);
         if let Err(error) = self.detach(object) {
@@ -401,7 +401,7 @@ impl TlsProbes {
                 forget(object, answer.key.pid);
                 continue;
             };
-            // The other half of a library is told of when it is probed.
+            // The other half of a library is reported when it is probed.
             let is_told = |mapping: &&TlsMapping| match &mapping.content.finding {
                 Finding::Found(found) => found.has_plaintext(),
                 Finding::None | Finding::Refused(_) => true,

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(10);
 /// The longest one, where taking them away is most of what may be spent: of many processes it takes minutes.
 const LONGEST_PERIOD: Duration = Duration::from_hours(1);
-/// Probes are there for so long at least, and then judged by what they have cost.
+/// Probes are there for at least this time, and then judged by what they have cost.
 const LEAST: Duration = Duration::from_millis(500);
-/// While they stay they are judged by what they cost in the last so long.
+/// While they stay they are judged by what they cost in this time.
 const JUDGED: Duration = Duration::from_secs(2);
 /// The whole of a share.
 const ALL: u64 = 1000;
@@ -137,7 +137,7 @@ impl Duty {
         self.judged_since.get_or_insert((now, spent_ns));
     }
 
-    /// All have gone, which took so long.
+    /// All have gone, which took this long.
     pub(super) fn left(&mut self, leaving: Duration) {
         self.leaving = leaving;
     }

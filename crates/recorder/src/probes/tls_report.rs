@@ -1,4 +1,4 @@
-//! What is told of a file with a TLS library.
+//! The report on a file with a TLS library.
 
 use profiler_model::{TlsFileReport, TlsProbeSite};
 use profiler_tls_sites::{Finding, Site, TlsFunction, TlsMapping};

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// Processes that are probed at once.
 pub(super) const MOST_PROBED: usize = 512;
 
-/// Processes are looked at again after so long: libraries are loaded late.
+/// Processes are looked at again after this time: libraries are loaded late.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The same for one that has begun just now.
 pub(super) const LOOK_SOON: Duration = Duration::from_millis(200);
-/// A process is young for so long.
+/// How long a process is young.
 const YOUNG: Duration = Duration::from_secs(3);
 /// With more processes than this, looks are as many times rarer, so that their number in a second stays.
 const YOUNG_AT_ONCE: usize = 64;

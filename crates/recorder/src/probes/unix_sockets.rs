@@ -14,7 +14,7 @@ use crate::bpf::{LoadError, LoadedObject};
 use profiler_model::{Edge, FoldedEdges, ProcessKey};
 
 /// Time between two listings, while some socket is watched. What is gone stays in the kernel's table
-/// for so long.
+/// for this long.
 const LIST_AGAIN_NS: u64 = 2_000_000_000;
 /// Entries of the kernel's table with which it is listed each time.
 const MANY: usize = UNIX_ENTRIES as usize / 4;
@@ -62,7 +62,7 @@ pub(super) enum SocketsWanted {
 #[derive(Debug, Default)]
 pub(super) struct UnixReport {
     pub(super) edges: Vec<Edge>,
-    /// What could not be told.
+    /// What could not be determined.
     pub(super) unresolved: BTreeMap<String, u64>,
     /// The edge of each socket, where that is wanted.
     pub(super) homes: HashMap<u64, Home>,

@@ -9,8 +9,8 @@ use std::{
 
 use super::silence::{self, Device, Source};
 
-/// A thread that has not run for so long within one piece of work waits for something that does not answer. Time in which
-/// its `broker` does something for it does not count: that has a limit of its own.
+/// A thread that has not run for this long within one piece of work waits for something that does not answer. Time in
+/// which its `broker` works for it does not count: that has a limit of its own.
 const STUCK: Duration = Duration::from_secs(3);
 
 /// File systems that are noted within one piece of work.
@@ -119,7 +119,7 @@ impl ThreadWatch {
             (Some(now), Some(seen)) => now.goes_on(seen),
             // Seen for the first time.
             (Some(_), None) => true,
-            // It has ended, and whoever waits for it learns that otherwise.
+            // It has ended, which its callers learn otherwise.
             (None, _) => return false,
         };
         if goes_on {
@@ -160,7 +160,7 @@ impl ThreadWatch {
 }
 
 impl Work {
-    /// What it waits for, as far as can be told: rather a file system without a device of its own, which has a server.
+    /// What it waits for, as far as is known: rather a file system without a device of its own, which has a server.
     fn suspect(&self) -> Option<Device> {
         let served = self.reads.iter().rfind(|device| device.major == 0);
         served.or_else(|| self.reads.last()).copied()
@@ -249,7 +249,7 @@ mod tests {
     /// For a busy machine.
     const LIMIT: Duration = Duration::from_mins(1);
 
-    /// A thread that begins with `work` when it is told to; the watch over it.
+    /// A thread that begins with `work` on a signal; the watch over it.
     fn watched(
         work: impl FnOnce(&Receiver<()>) + Send + 'static,
     ) -> (Arc<ThreadWatch>, Sender<()>) {

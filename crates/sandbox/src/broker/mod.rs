@@ -8,7 +8,7 @@
 //! Each such thread has a partner of its own, which ends with it: one that waits for a file system holds up no other.
 //!
 //! What may never be answered (`Operation::waits_for`) is done by one more thread, `file-worker`, for which the asking one
-//! waits a second (`deadline`). Whoever waits for another thread that reads such files follows it with a `ThreadWatch`.
+//! waits a second (`deadline`). A thread that waits for another one that reads such files uses a `ThreadWatch`.
 
 mod activity;
 mod deadline;
@@ -224,7 +224,7 @@ fn partner_or_new() -> io::Result<SyncSender<Work>> {
 }
 
 fn start_opener() -> io::Result<SyncSender<Work>> {
-    // Whoever asks waits for the answer.
+    // The caller waits for the answer.
     let (asked, works) = sync_channel(1);
     Builder::new()
         .name("broker".to_owned())

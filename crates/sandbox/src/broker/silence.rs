@@ -104,7 +104,7 @@ pub fn left_behind() -> usize {
     left().waiting.len()
 }
 
-/// Whether so many threads wait that no more are started to take the place of one that waits.
+/// Whether too many threads wait to start another one in place of a waiting one.
 pub fn is_left_behind_too_often() -> bool {
     left_behind() >= MOST_LEFT
 }

@@ -110,7 +110,7 @@ fn a_panic_of_the_work_is_an_error() {
     assert!(error.to_string().contains("panicked"), "{error}");
 }
 
-/// Who holds less than a process may not look into it, whoever its user is.
+/// A thread with fewer capabilities than a process may not look into it, regardless of its user.
 #[test]
 fn what_only_capabilities_may_see_is_opened_read_and_listed() {
     let mut child = std::process::Command::new("sleep")

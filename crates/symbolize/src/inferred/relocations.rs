@@ -21,7 +21,7 @@ const RELA_BYTES: u64 = 24;
 const SYMBOL_BYTES: usize = 24;
 
 /// What relocations tell beside the values of words: where other files' tables of the three kinds
-/// of class type information are, which is what tells the kind of a `type_info`.
+/// of class type information are, which identifies the kind of a `type_info`.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pub(super) kinds: Vec<(u64, ClassKind)>,

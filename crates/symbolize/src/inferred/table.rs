@@ -15,7 +15,7 @@ use super::{
 
 /// Bytes of all texts of a table. Those of Envoy have 2.3 MB.
 const TEXTS_LIMIT: usize = 24 << 20;
-/// Bases of one class that are told of.
+/// Bases of one class that are reported.
 const LINEAGE_LIMIT: usize = 1024;
 
 /// Sections that hold nothing but the memory allocator.

@@ -39,7 +39,7 @@ pub(in crate::api) async fn readyz(
         return Err(ApiError::ShuttingDown);
     }
     if Ceiling::own().stage() >= Stage::Refusing {
-        // Not how much: whoever asks has shown no token.
+        // Not how much: the caller has shown no token.
         return Err(ApiError::MemoryShort {
             detail: "the agent's memory is near its ceiling: no task is started".to_owned(),
         });
@@ -48,7 +48,7 @@ pub(in crate::api) async fn readyz(
         return Err(ApiError::NotReady);
     }
     if state.parts.engine.store_refuses() {
-        // Not why: whoever asks has shown no token.
+        // Not why: the caller has shown no token.
         return Err(ApiError::CannotStore {
             detail: "the data directory cannot be written; results wait in memory".to_owned(),
         });

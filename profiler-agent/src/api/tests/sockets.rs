@@ -307,7 +307,7 @@ async fn ask(stream: &mut TcpStream, path: &str, more: &str) -> std::io::Result<
     }
 }
 
-/// Whoever may connect could make the orchestrator restart the agent otherwise.
+/// Any client could make the orchestrator restart the agent otherwise.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_never_had_the_token_keep_nobody_out() {
     let data = tempfile::tempdir().unwrap();
@@ -505,7 +505,7 @@ async fn a_refusal_repeats_a_part_of_what_was_sent() {
     agent.stop().await;
 }
 
-/// Whoever has the token can ask for much and read nothing.
+/// A client with the token can request much and read nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_connection_holds_one_answer() {
     const LARGE: usize = 8 << 20;

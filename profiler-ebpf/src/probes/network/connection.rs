@@ -66,7 +66,7 @@ pub(super) fn count(counter: u32, number: u64) {
 /// Adds to a number that other CPUs and softirqs add to as well.
 #[inline(always)]
 pub(super) fn add(number: &mut u64, more: u64) {
-    // SAFETY: aligned and alive; whoever else changes it adds in the same way.
+    // SAFETY: aligned and alive; every other writer adds in the same way.
     unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(number, more) };
 }
 
@@ -106,7 +106,7 @@ fn keep(connection: &mut Connection) -> u64 {
 #[inline(always)]
 pub(super) fn exchange(number: &mut u64, old: u64, new: u64) -> u64 {
     const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
-    // SAFETY: aligned and alive, and whoever else changes it does so in the same way.
+    // SAFETY: aligned and alive, and every other writer does so in the same way.
     let (was, _changed) = unsafe { atomic_cxchg::<u64, ORDER, ORDER>(number, old, new) };
     was
 }
@@ -211,7 +211,7 @@ pub(super) fn create(socket: Socket, cookie: u64, joined: u64) -> u64 {
     1
 }
 
-/// Arrivals and reads are told from here on.
+/// Arrivals and reads are recorded from here on.
 #[inline(always)]
 pub(super) fn follow_stream(socket: Socket, connection: &mut Connection) {
     let stream = socket.stream();

@@ -2,7 +2,7 @@
 //!
 //! The agent runs the program for one connection at a time. First it marks the entry; any use takes
 //! the mark away. When the agent looks again, every program that met the entry without its mark has
-//! long ended, so that whoever claims the entry by exchanging the mark is alone with it: what is in it
+//! long ended, so that the program that claims the entry by exchanging the mark is alone with it: what is in it
 //! is handed out whole. A read or write that comes within this moment finds neither the entry nor
 //! room for a new one, and is counted as lost.
 
@@ -63,7 +63,7 @@ pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
     0
 }
 
-/// Only what rests: established, nothing to be read, not on its way to its end.
+/// Only idle connections: established, nothing to be read, not on its way to its end.
 #[inline(always)]
 fn mark(connection: &mut Connection) -> bool {
     let known = connection.flags & FLAG_COMPLETE != 0 && connection.flags & FLAG_GONE == 0;

@@ -247,7 +247,7 @@ pub(super) fn scratch(area: u32) -> Option<&'static mut Scratch> {
     Some(unsafe { &mut *scratch })
 }
 
-/// Sends a piece, and before it the connection, if that was not told yet.
+/// Sends a piece, and before it the connection, if that was not announced yet.
 #[inline(never)]
 pub(super) fn piece<const AREA: u32>(
     connection: &mut Connection,
@@ -403,11 +403,11 @@ pub(super) fn end(connection: &Connection, at_ns: u64) {
         sent_bytes: connection.sent_bytes,
         received_bytes: connection.received_bytes,
     };
-    // Without room it is told with what the connection has counted.
+    // Without room the end is reported with what the connection has counted.
     let _told = PIECES.output::<PieceEnd>(&record, Urgency::Polled.flags());
 }
 
-/// Room for what is told of a connection, nothing of which is known yet. `None`: the ring buffer is
+/// Room for the record of a connection, which is not filled in yet. `None`: the ring buffer is
 /// full.
 #[inline(always)]
 pub(super) fn reserve_connection(at_ns: u64) -> Option<RingBufEntry<PieceConnection>> {

@@ -59,7 +59,7 @@ const PART_BYTES: u64 = 16;
 #[repr(C)]
 pub(super) struct Source {
     /// `PLACE_*`, but several messages: the one that is moved was found. `PLACE_NONE`: the bytes cannot
-    /// be told.
+    /// be found.
     place: u32,
     /// Its second argument, or the message.
     memory: u64,
@@ -142,7 +142,7 @@ pub(super) fn find_source(source: &mut Source, socket: Socket, bytes: u64) -> u6
     1
 }
 
-/// Which of several messages has just been moved, with so many bytes.
+/// Which of several messages has just been moved, with this many bytes.
 ///
 /// They are moved in their order, and the kernel writes behind each how long it was before it goes on
 /// with the next (`net/socket.c`, `__sys_sendmmsg`, `do_recvmmsg`): the thread is still in the call that
@@ -285,7 +285,7 @@ fn append(scratch: &mut Scratch, address: u64, length: u64, wanted: u64) -> u64 
     }
     // SAFETY: within the area, by its size.
     let to = unsafe { scratch.bytes.as_mut_ptr().add(have as usize) };
-    // SAFETY: the area has room for so many bytes from there on, and the helper checks the source.
+    // SAFETY: the area has room for this many bytes from there on, and the helper checks the source.
     if unsafe { read_user(to.cast(), size as u32, address as *const _) } != 0 {
         return 0;
     }

@@ -427,7 +427,7 @@ fn put<const BYTES: usize>(head: &PieceHead, buffer: u64) -> u64 {
     let to = room.as_mut_ptr();
     // SAFETY: the room is ours until it is handed over.
     unsafe { (&raw mut (*to).head).write(*head) };
-    // SAFETY: the room has so many bytes, and the helper checks the source.
+    // SAFETY: the room has this many bytes, and the helper checks the source.
     let read = unsafe {
         read_user(
             (&raw mut (*to).bytes).cast(),

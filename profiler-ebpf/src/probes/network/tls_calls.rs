@@ -1,7 +1,7 @@
 //! Probes in the functions of TLS libraries that plaintext goes through.
 //!
 //! Attach point: uprobes at instructions that the agent chooses (`crates/tls-sites`), which
-//! tells each by a cookie where the arguments are (`bpf_get_attach_cookie`, Linux 5.15). Expected: two
+//! passes each by a cookie where the arguments are (`bpf_get_attach_cookie`, Linux 5.15). Expected: two
 //! hits for each read of a process, one for each write; 0.7 us each at a cheap instruction. There is
 //! no fallback: without them nothing is said of what is encrypted.
 

@@ -77,7 +77,7 @@ pub(crate) fn network_drop(context: BtfTracePointContext) -> i32 {
 }
 
 /// Bytes behind the header of a TCP segment, whichever headers were taken off by now; `None` when it
-/// cannot be told.
+/// is unknown.
 #[inline(always)]
 fn payload_bytes(packet: KernelPtr) -> Option<u64> {
     let transport: u16 = packet.read(network!(skb_transport_header))?;
@@ -133,7 +133,7 @@ pub(crate) fn network_error(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     if let Some(connection) = find(known_cookie(socket.0)) {
         let error = socket.error();
-        // Who breaks a connection is told so by the kernel as if the other end had.
+        // The kernel reports a reset to the end that caused it as if the other end had.
         let own = error == CONNECTION_RESET
             && connection.resets_sent > 0
             && connection.resets_received == 0;

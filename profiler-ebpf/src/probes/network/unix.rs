@@ -115,7 +115,7 @@ pub(super) fn ready(cookie: u64) {
 pub(super) fn find(cookie: u64) -> Option<&'static mut UnixSocket> {
     let entry = UNIX_SOCKETS.get_ptr_mut(cookie)?;
     // SAFETY: a map value, which outlives the program's run; what others write at the same time is
-    // added atomically, or the same whoever writes it.
+    // added atomically, or the same for every writer.
     Some(unsafe { &mut *entry })
 }
 

@@ -137,7 +137,7 @@ fn stalls_that_wait_for_a_cpu_are_told_once() {
         "{:#?}",
         found.findings
     );
-    // Where nothing else tells of them they are stalls like others, each frame once.
+    // Without other evidence of them they are stalls like others, each frame once.
     let found = diagnosed(&only_queued, None);
     let stalls = finding(&found, "event_loop_stalls");
     let frames: Vec<(&str, u64)> = stalls

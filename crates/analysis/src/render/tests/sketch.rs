@@ -8,7 +8,7 @@ use profiler_model::{
 pub(super) const PERIOD_NS: u64 = 10_101_010;
 const BUCKET_NS: u64 = 100_000_000;
 
-/// Builds a profile of a process `work` (pid 100) unless told otherwise.
+/// Builds a profile of a process `work` (pid 100) by default.
 pub(super) struct Sketch {
     pub(super) builder: ProfileBuilder,
     pub(super) comm: &'static str,

@@ -51,7 +51,7 @@ async fn a_task_runs_to_its_end() {
     assert_eq!(result.total_count(), 45);
     assert_eq!(result.losses.get(LossKind::TickMissed), 2);
 
-    // The last change is told after the task can be read as finished.
+    // The last change is published after the task can be read as finished.
     let mut states = Vec::new();
     while states.last() != Some(&"finished") {
         let change = tokio::time::timeout(Duration::from_mins(1), changes.recv()).await;

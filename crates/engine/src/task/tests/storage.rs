@@ -179,7 +179,7 @@ async fn a_full_disk_is_noted_and_the_result_can_still_be_read() {
     assert_eq!(result.total_count(), 12);
 }
 
-/// The table of a network task that has lost so many events: each can be told from the others.
+/// The table of a network task with this number of lost events, which makes each table distinct.
 fn edges(lost_events: u64) -> EdgeTable {
     EdgeTable {
         lost_events,

@@ -106,7 +106,7 @@ impl Matching<'_> {
         }
     }
 
-    /// Pairs what is alike. Where several fit, the one that began first is taken, and that is told.
+    /// Pairs what is alike. Where several fit, the one that began first is taken, which is reported.
     fn by_likeness(&mut self) {
         for (ins, outs) in self.groups(|half| half.alike.as_ref()) {
             let mut tied = HashSet::new();

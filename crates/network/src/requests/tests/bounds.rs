@@ -260,7 +260,7 @@ fn bytes_that_come_late_are_counted() {
     let mut play = Play::new();
     play.tracker.connection(1, facts(1, true));
     play.ask(1, "GET k", "$1\r\nv\r\n");
-    // Two threads wrote at once: the second one is told of first.
+    // Two threads wrote at once: the second one is reported first.
     play.miss(1, true, 100);
     play.moved(1, true, &super::resp("GET k"));
     play.offsets.insert((1, true), 50);

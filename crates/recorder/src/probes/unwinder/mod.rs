@@ -58,7 +58,7 @@ const STUCK_NOTE: &str = "the unwinder waits for a file that does not answer: st
 /// Walked stacks that may wait for the session.
 const WALKED: usize = 4096;
 
-/// What the session tells.
+/// Messages from the session.
 #[derive(Debug)]
 enum Command {
     /// Sent back when all earlier commands were obeyed.

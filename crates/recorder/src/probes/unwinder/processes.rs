@@ -8,7 +8,7 @@ use std::{
 use profiler_common::unwind::process::NO_MAPPINGS_SLOT;
 use profiler_unwind::ProcessCode;
 
-/// Time after which a slot that nothing refers to is written again: no program runs so long.
+/// Time after which a slot that nothing refers to is written again: no program runs that long.
 const REST: Duration = Duration::from_secs(1);
 
 /// Least time between two readings of one process's mappings; doubled by each reading that did not

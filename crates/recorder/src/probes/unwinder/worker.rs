@@ -291,7 +291,7 @@ impl Worker {
         }
     }
 
-    /// Reads the mappings of a process and tells the kernel. Where it has ended by now there is what the session has read.
+    /// Reads the mappings of a process and passes them to the kernel. If it has ended by now, the session's are used.
     fn read_process(&mut self, pid: u32, generation: u32, earlier: Option<ProcessCode>) {
         let code = ProcessCode::read(pid, MAX_FILE_BYTES)
             .inspect_err(|error| tracing::trace!(pid, %error, "mappings not read"));
