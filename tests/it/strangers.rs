@@ -535,7 +535,10 @@ fn a_network_namespace_is_none_of_the_other_things_that_have_a_path() {
     let id = id.as_str().unwrap();
     let failed = agent.api.wait_task(id, &["failed"], EXIT).unwrap();
     fs::remove_file(&name).unwrap();
-    assert!(failed.to_string().contains("is not a namespace"), "{failed}");
+    assert!(
+        failed.to_string().contains("is not a namespace"),
+        "{failed}"
+    );
     let own = format!("/proc/{}/ns/net", std::process::id());
     let (status, text) = ask(&own);
     assert_eq!(status, 201, "{text}");

@@ -182,7 +182,10 @@ mod tests {
             ),
             (format!("http://{}/", peer(None)), "no answer from http://"),
             ("nonsense".to_owned(), "is not an address of an agent"),
-            ("ftp://127.0.0.1/".to_owned(), "is not an address of an agent"),
+            (
+                "ftp://127.0.0.1/".to_owned(),
+                "is not an address of an agent",
+            ),
         ] {
             let said = said(&url);
             assert!(said.contains(expected), "{url}: {said}");
