@@ -14,7 +14,7 @@ const LAST_WORDS: Duration = Duration::from_millis(20);
 pub(crate) fn by_force_after(limit: Duration) {
     let begun = Builder::new().name("deadline".to_owned()).spawn(move || {
         sleep(limit);
-        // By another thread: who reads the log may have stopped, and this one must not wait for that.
+        // By another thread: the reader of the log may have stopped, and this one must not wait for it.
         let said = Builder::new().spawn(move || {
             tracing::error!(
                 ?limit,

@@ -1,4 +1,4 @@
-//! What the agent says about itself: its log, its own cost, and the totals of all tasks.
+//! What the agent reports about itself: its log, its own cost, and the totals of all tasks.
 
 use std::{
     collections::HashMap,

@@ -99,7 +99,7 @@ pub struct ProbeConfig {
     pub unwind: u32,
     /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
     pub capture_every: u32,
-    /// 1: who ended a wait is counted with it.
+    /// 1: the waker is counted with a wait.
     pub wakers: u32,
     /// 1: the agent forgets targets that exit. Otherwise the kernel does when it reports their exit.
     pub forgets_later: u32,

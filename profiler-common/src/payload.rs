@@ -173,7 +173,7 @@ impl Sampling {
         let mut turn = 0;
         if self.takes_turns() {
             // The end of `SplitMix64` (Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators): a
-            // connection's turn of one round says nothing of its next, nor of those of others.
+            // connection's turn of one round shows nothing about its next, nor about those of others.
             hash ^= self.round(at_ns).wrapping_mul(0xd1b5_4a32_d192_ed03);
             hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             turn = at_ns >> TURN_SHIFT;
@@ -248,7 +248,7 @@ pub struct PieceEnd {
 pub struct PayloadConfig {
     /// 1: payload is captured. The verifier takes the code away where it is 0.
     pub watched: u32,
-    /// First bytes of each piece that are captured where nothing else is said of the connection.
+    /// First bytes of each piece that are captured by default.
     pub capture_bytes: u32,
     pub sock_socket: u32,
     pub socket_file: u32,

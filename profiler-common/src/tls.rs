@@ -121,7 +121,7 @@ impl SiteCookie {
     }
 }
 
-/// Who is in a call.
+/// The thread or goroutine in a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsCaller {

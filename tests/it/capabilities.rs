@@ -1,4 +1,4 @@
-//! What the kernel says of the capabilities of a profiler in a container.
+//! What the kernel reports about the capabilities of a profiler in a container.
 
 use std::{fs, time::Duration};
 

@@ -27,7 +27,7 @@ const NEAR_NS: u64 = 2 * MS;
 /// What it may be behind: nothing but the clock's own steps.
 const STEP_NS: u64 = 10_000;
 
-/// What the program says of mode `known`.
+/// What the program reports about mode `known`.
 #[derive(Debug, Deserialize)]
 struct Known {
     threads: Vec<KnownThread>,
@@ -50,7 +50,7 @@ struct Held {
     turn_ns: u64,
 }
 
-/// What the agent says of a task.
+/// What the agent reports about a task.
 #[derive(Debug, Deserialize)]
 struct Answer {
     threshold_ms: u64,

@@ -211,7 +211,7 @@ fn check_manifests(cluster: &Cluster) {
         let applied = manifests::apply(&cluster.admin, name, "127.0.0.1/32").unwrap();
         assert!(!applied.is_empty());
     }
-    // Who forgets to say where the API server is must not get a policy that allows more or nothing.
+    // Without the API server's address there must not be a policy that allows more or nothing.
     for name in ["base.yaml", "service.yaml"] {
         let refused = manifests::apply(&cluster.admin, name, manifests::PLACEHOLDER);
         let refused = format!("{:#}", refused.unwrap_err());

@@ -110,7 +110,7 @@ impl RunningPod {
     }
 }
 
-/// What the agent says of a container.
+/// What the agent reports about a container.
 fn names(agent: &Agent, id: &str) -> Value {
     let list = agent.api.get_json("/api/v1/containers").unwrap();
     let items = list["items"].as_array().unwrap();
@@ -430,7 +430,7 @@ fn check_account(place: &Place) {
         let list = api.get_json("/api/v1/containers").unwrap();
         panic!("{error:#}: {list:#}")
     });
-    // Kubernetes is believed before Docker, who calls the container otherwise.
+    // Kubernetes is believed before Docker, which has another name for the container.
     assert_eq!(agent_names(web.id(0))["named_by"], "kubernetes");
     assert_eq!(agent_names(&profiler.id)["named_by"], "docker");
     // Docker's containers can be called otherwise at any time.

@@ -402,7 +402,7 @@ fn a_stripped_go_server_is_named_by_gos_own_table() {
     assert!(from_table * 100 >= frames * 98, "{names}");
 }
 
-/// What a result says of the runtime whose functions it does not name most.
+/// What a result reports about the runtime whose functions it does not name most.
 fn runtime(names: &Value) -> (&str, u64, u64) {
     let gap = &names["runtimes"][0];
     let number = |field: &str| gap[field].as_u64().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Every way to write and read a TCP socket: what is counted, against what the program did and what
-//! its sockets say of themselves.
+//! its sockets report about themselves.
 
 use std::str::FromStr;
 

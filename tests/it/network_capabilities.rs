@@ -66,7 +66,7 @@ fn sockets_of_other_namespaces_are_found_in_proc_without_sys_admin() {
         connections += number(&edge["metrics"]["client"]["connections"]["count"]);
     }
     assert_eq!(connections, CONNECTIONS, "{table:#}");
-    // Which ends are the servers is known from who listens.
+    // Which ends are the servers is known from the listening sockets.
     assert_eq!(table["unresolved"], json!({}), "{table:#}");
     assert_eq!(table["sources"]["sockets"], "inet_diag, /proc/PID/net/tcp");
     let reason = &table["unavailable"]["older_connections"];

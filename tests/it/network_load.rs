@@ -102,7 +102,7 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// What the edges of a process, of any without one, say about both ends of its connections.
+/// What the edges of a process, of any without one, report about both ends of its connections.
 fn counted(table: &Value, pid: Option<u32>) -> Totals {
     let mut totals = Totals::default();
     for edge in table["edges"].as_array().unwrap() {

@@ -1,5 +1,5 @@
 //! TCP beside the usual way: ends that connect to each other, servers that never read, and what the kernel
-//! says of round trips.
+//! reports about round trips.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

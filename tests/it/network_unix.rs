@@ -270,7 +270,7 @@ fn datagrams_have_a_peer_only_where_it_is_known() {
     assert_own_ends(sent);
     assert_unix(sent);
     assert_eq!(transfer(&sent["metrics"]["client"], "write"), (2, 30));
-    // Who sends to a receiver of datagrams is not told, nor where an unconnected one sends to.
+    // The senders to a datagram receiver are not reported, nor the destinations of an unconnected one.
     let [received] = to_name
         .iter()
         .filter(|edge| edge["client"]["pid"].is_null())

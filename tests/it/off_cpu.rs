@@ -23,11 +23,11 @@ struct Report {
     voluntary: u64,
     /// Times that they were preempted.
     involuntary: u64,
-    /// Time that passed and was no CPU time of theirs.
+    /// Time that passed and was not their CPU time.
     away_ns: u64,
 }
 
-/// The waits of one program, by all that a profile says about them.
+/// The waits of one program, by all that a profile reports about them.
 struct Waited {
     counts: Folded,
     times: Folded,

@@ -137,7 +137,7 @@ impl<'a> Profiler<'a> {
     }
 }
 
-/// A server, who asks it without end, and a program of known shares.
+/// A server, its client that never stops, and a program of known shares.
 fn app(node: &Node) -> Pod<'_> {
     let mut pod = objects::pod("shop", "cart-7d4b9c", "node-1", &[]);
     pod["metadata"]["uid"] = json!("6f1d2c3b-0000-4000-8000-000000000002");
@@ -199,7 +199,7 @@ fn check_profiler(node: &Node, app: &Pod<'_>) {
     assert_built_shares(&folded, 5.0, "a program in another container");
     assert!(folded.share("[unknown]") < 5.0, "{}", folded.summary());
 
-    // Who asks is in another container of the same pod, with connections that are older than the task.
+    // The client is in another container of the same pod, with connections that are older than the task.
     let path = format!("/api/v1/tasks/{network}/edges");
     let (client, server) = (json!(id("client")), json!(id("server")));
     let found = wait_for("the edge between two containers", START, || {

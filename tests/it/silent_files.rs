@@ -72,7 +72,7 @@ impl Scene {
         assert_measured!(of(&self.far).total() > 10, "{}", of(&self.far).summary());
     }
 
-    /// What the agent says about the names of the program on the server.
+    /// What the agent reports about the names of the program on the server.
     fn symbols(&self, agent: &Agent) -> Answer {
         let begun = Instant::now();
         let path = format!("/api/v1/processes/{}/symbols", identity(self.far.pid()));

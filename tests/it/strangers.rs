@@ -101,7 +101,7 @@ fn http2_flood() -> Vec<u8> {
     bytes
 }
 
-/// One who has no token, in one of the forms that were tried.
+/// A client without a token, in one of the forms that were tried.
 fn stranger(address: SocketAddr, number: usize, flood: &[u8]) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream
@@ -154,7 +154,7 @@ fn ten_thousand_strangers_in_every_form_keep_nobody_out() {
     }
     let grown = most.saturating_sub(before);
     assert!(grown < 64 << 20, "{before} bytes, then {most}");
-    // The answer to HTTP/2 is no HTTP/2: its first frame would be SETTINGS.
+    // The answer to HTTP/2 is not HTTP/2: its first frame would be SETTINGS.
     let mut other = stranger(address, 6, &flood).unwrap();
     other.set_read_timeout(Some(START)).unwrap();
     let mut answer = [0; 9];
@@ -521,7 +521,7 @@ fn a_network_namespace_is_none_of_the_other_things_that_have_a_path() {
         assert_eq!(status, 422, "{path}: {text}");
         refusals.push(text);
     }
-    // Nothing is told about what is there.
+    // Nothing is disclosed about what is there.
     refusals.dedup();
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     // A name that is not a namespace, and one that is.

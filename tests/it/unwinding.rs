@@ -17,7 +17,7 @@ use crate::targets::{
     EXIT, START, Targets, burn, endless, finish_task, on_cpu, start_task, stop_task, wait_samples,
 };
 
-/// A profile of one process and what it says about its stacks.
+/// A profile of one process and what it reports about its stacks.
 pub(crate) struct Profiled {
     pub(crate) folded: Folded,
     pub(crate) stacks: Value,

@@ -14,7 +14,7 @@ use crate::targets::{EXIT, START, Targets, start_task};
 /// Waits that each program makes.
 const ROUNDS: u64 = 200;
 
-/// Beginning of the frame between a wait and who ended it.
+/// Beginning of the frame between a wait and its waker.
 const WOKEN_BY: &str = "[woken by ";
 
 /// Counts of a program's waits with their wakers, and without.
@@ -67,7 +67,7 @@ impl Recorded {
         })
     }
 
-    /// Names of those who ended waits in `function`.
+    /// Names of the wakers of waits in `function`.
     fn wakers(&self, function: &str) -> Vec<&str> {
         let stacks = self.with.stacks.iter();
         let of = stacks.filter(|stack| waits_in(stack, function));

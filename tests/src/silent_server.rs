@@ -38,7 +38,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// How requests are left without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// The server has read the request: who made it cannot even be killed.
+    /// The server has read the request: its client cannot even be killed.
     Unanswered,
     /// The server reads nothing any more.
     Unread,
@@ -160,7 +160,7 @@ impl Filesystem for Served {
         });
     }
 
-    /// Who opens the file later reads it anew, if its reads are counted.
+    /// A later open reads the file anew, if its reads are counted.
     fn open(&mut self, _request: &Request<'_>, _number: u64, _flags: i32, reply: ReplyOpen) {
         let is_kept = self.gate.lock().reads_left.is_none();
         let flags = if is_kept { FOPEN_KEEP_CACHE } else { 0 };
@@ -264,7 +264,7 @@ impl SilentServer {
     /// Returns when the server answers nothing any more.
     pub fn fall_silent(&self, how: Silence) -> Result<()> {
         self.gate.lock().next = Some(how);
-        // One more request gets the server there; who makes it may hang until the end.
+        // One more request gets the server there; its client may hang until the end.
         let program = self.program.clone();
         thread::spawn(move || fs::metadata(program).ok());
         wait_until("the server is silent", SOON, || self.is_silent())

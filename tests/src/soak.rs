@@ -66,7 +66,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Soaked {
     pub readings: Vec<Reading>,
-    /// Check-ups whose diagnosis has no requests, with what it says of its limits.
+    /// Check-ups whose diagnosis has no requests, with what it reports about its limits.
     pub without_requests: Vec<String>,
     pub load: LoadReport,
     /// Programs, maps, links and pins that were not there before the agent and belong to no process.

@@ -1,4 +1,4 @@
-//! What the `waits` program reports, and what a profile must say of its call chains.
+//! What the `waits` program reports, and what a profile must report about its call chains.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct WaitsReport {
     pub voluntary: u64,
     /// Times that they were preempted.
     pub involuntary: u64,
-    /// Time that passed and was no CPU time of theirs.
+    /// Time that passed and was not their CPU time.
     pub away_ns: u64,
     /// Times that a byte went to and fro in the mode `volley`.
     pub volleys: u64,

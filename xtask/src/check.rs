@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what can be said about the code without running it.
+//! `cargo xtask check`: checks of the code that do not run it.
 
 use std::process::Command;
 

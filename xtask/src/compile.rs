@@ -68,7 +68,7 @@ pub(crate) fn run(command: &mut Command, output: Output) -> Result<()> {
 }
 
 const COMPILING: &str = "Compiling ";
-/// What it begins other lines with that say nothing of what is wrong.
+/// What it begins other lines with that show nothing about what is wrong.
 const ROUTINE: [&str; 8] = [
     "Updating ",
     "Locking ",

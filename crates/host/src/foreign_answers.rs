@@ -10,7 +10,7 @@ const MAX_ELEMENTS: usize = 250_000;
 const MAX_FIELDS: usize = 1_000_000;
 /// Most fields of a protobuf message and of those in it: some for each container and label of a node.
 const MAX_MESSAGE_FIELDS: usize = 400_000;
-/// Deepest nesting that is told apart; the JSON library refuses as much.
+/// Deepest nesting that is distinguished; the JSON library refuses as much.
 const MAX_DEPTH: u32 = 128;
 
 /// Why an answer is not read.
@@ -30,7 +30,7 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, AnswerError> {
     Ok(serde_json::from_slice(body)?)
 }
 
-/// Counts what stands between brackets. Text that is no JSON passes or fails, and is refused by the decoder.
+/// Counts what stands between brackets. Text that is not JSON passes or fails, and is refused by the decoder.
 fn check_json(body: &[u8], elements: usize, fields: usize) -> Result<(), AnswerError> {
     // One bit for each open bracket, the innermost lowest: whether it is a list.
     let mut lists = 0_u128;

@@ -124,7 +124,7 @@ pub fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
     broker::read(Place::at(path), limit)
 }
 
-/// A process as it was at one moment, for those who look at what it maps.
+/// A process as it was at one moment, to look at its mappings.
 #[derive(Debug)]
 pub struct Glimpse {
     /// Before and after the others were read.

@@ -103,7 +103,7 @@ impl std::str::FromStr for RemoteFiles {
 
 static READ: AtomicBool = AtomicBool::new(false);
 
-/// Who serves a file system.
+/// What serves a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// The kernel alone, as far as is known.
@@ -122,7 +122,7 @@ pub struct Mounts {
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     device: Device,
-    /// Absolute, below the root of who is asked about.
+    /// Absolute, below the root of the process in question.
     point: Vec<u8>,
     served: Served,
     /// Folders that an overlay consists of, as named at the mount.
@@ -184,7 +184,7 @@ impl ProcessMounts {
         }
     }
 
-    /// Who serves the file system of a mapped file, by its device and its path.
+    /// What serves the file system of a mapped file, by its device and its path.
     pub fn of_mapping(&self, device: Device, path: &[u8]) -> Served {
         if RemoteFiles::chosen() == RemoteFiles::Read {
             return Served::Here;

@@ -125,7 +125,7 @@ impl Snapshot {
     }
 }
 
-/// What a process maps, for those who only look.
+/// The mappings of a process, read-only.
 #[derive(Debug)]
 pub struct MappedFiles {
     pub files: Vec<(Arc<str>, ModuleFile)>,

@@ -13,13 +13,13 @@ use tokio::sync::watch as pausing;
 
 use crate::{allocator, limit::Limit, reading::MemoryReading, stage::Stage};
 
-/// A reading that is younger is not taken again for those who ask.
+/// A younger reading is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long a task waits for room for its tables.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why something is refused. The text is for those who have shown the token.
+/// Why something is refused. The text is only for clients with the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryShort {
     #[error(
@@ -228,7 +228,7 @@ impl Ceiling {
         self.inner.network_paused.subscribe()
     }
 
-    /// What a task says that was stopped.
+    /// The note of a task that was stopped.
     pub fn stop_reason(&self) -> String {
         let ceiling = self.limit().bytes.map(megabytes);
         format!(

@@ -1,4 +1,4 @@
-//! What the kernel says of an open file.
+//! What the kernel reports about an open file.
 
 /// The text of `/proc/self/fdinfo/N`: a name and a value in each line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the kernel and a target itself say about a window of time, beside the samples.
+//! What the kernel and a target itself report about a window of time, beside the samples.
 //!
 //! Text comes from processes or from their answers and is untrusted.
 
@@ -74,11 +74,11 @@ pub struct ObservedThrottling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedRequests {
     pub count: u64,
-    /// Who counted, for people: `Envoy's own counters`.
+    /// The source of the counts, for people: `Envoy's own counters`.
     pub source: String,
 }
 
-/// What a process says about its own configuration; never a secret.
+/// What a process reports about its own configuration; never a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedConfiguration {
     /// Where it was read, for people.

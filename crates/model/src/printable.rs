@@ -71,7 +71,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same of bytes; those that are no UTF-8 are escaped.
+/// The same of bytes; those that are not UTF-8 are escaped.
 pub fn printable_bytes(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -207,7 +207,7 @@ pub struct SampleRow {
     pub bucket: u32,
     /// What the thread did.
     pub state: ThreadState,
-    /// Who ended the wait, where that was asked for and is known: a frame with the name, and the
+    /// The waker, where it was asked for and is known: a frame with the name, and the
     /// frames of the waker from its leaf to its root.
     pub waker: Option<StackId>,
     /// Number of samples. 0 in a row that has the second part of waits that are counted in another

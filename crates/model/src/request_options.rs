@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SampleRule;
 
-/// First bytes of each read and write that are captured where nothing else is said: the head of an
+/// First bytes of each read and write that are captured by default: the head of an
 /// HTTP/1 request.
 pub const DEFAULT_CAPTURE_BYTES: u32 = 1024;
 /// Bounds of [`RequestOptions::capture_bytes`]: with its head a piece has at most 16 KiB.
@@ -37,7 +37,7 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
-    /// First bytes of each call that are captured where nothing else is said.
+    /// First bytes of each call that are captured by default.
     pub fn usual_capture_bytes(bodies: bool) -> u32 {
         if bodies {
             MAX_CAPTURE_BYTES

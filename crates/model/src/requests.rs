@@ -117,7 +117,7 @@ pub struct Tally {
     /// Of the estimate; `None`: not known, of too many or too few connections, or because payload was lost.
     pub variance: Option<u64>,
     pub outcomes: Outcomes,
-    /// Requests by what the answer said of itself; beyond some different ones `other`.
+    /// Requests by what the answer reported about itself; beyond some different ones `other`.
     pub statuses: BTreeMap<String, u64>,
     /// Bytes of requests and answers whose size is known.
     pub request_bytes: Spread,

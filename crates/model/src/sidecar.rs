@@ -55,7 +55,7 @@ pub struct Sidecar {
     pub forgotten: u64,
     /// Pairs by what ties them together.
     pub pairs: BTreeMap<MatchClass, SidecarTimes>,
-    /// What the process itself says of the time that it waited.
+    /// What the process itself reports about the time that it waited.
     pub upstream_header: UpstreamHeader,
     /// Each pair, where every request is kept.
     pub matched: Vec<Matched>,

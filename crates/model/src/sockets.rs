@@ -75,7 +75,7 @@ pub struct Translation {
     pub after: Ends,
 }
 
-/// What connection tracking said of a namespace.
+/// What connection tracking reported about a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tracked {
     pub translations: Vec<Translation>,

@@ -108,7 +108,7 @@ pub struct TaskSpec {
     /// `None`: until stopped.
     pub duration_s: Option<u64>,
     pub frequency_hz: u32,
-    /// Also who ended the waits.
+    /// Also the wakers.
     #[serde(default)]
     pub wakers: bool,
     /// Also how long system calls take, in kinds that watch connections.

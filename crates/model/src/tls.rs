@@ -1,4 +1,4 @@
-//! What a task has to say about the TLS libraries of its target.
+//! What a task has to report about the TLS libraries of its target.
 
 use serde::{Deserialize, Serialize};
 

@@ -239,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// What a TLS handshake said in plaintext.
+    /// What a TLS handshake sent in plaintext.
     pub fn tls(&self) -> Option<&TlsFacts> {
         match &self.state {
             State::Trying(decoder, ..) | State::Decoding(decoder) => decoder.tls(),

@@ -84,7 +84,7 @@ pub trait Decoder: Debug + Send {
         PerDirection::default()
     }
 
-    /// What a TLS handshake said in plaintext.
+    /// What a TLS handshake sent in plaintext.
     fn tls(&self) -> Option<&TlsFacts> {
         None
     }

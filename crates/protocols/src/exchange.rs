@@ -40,7 +40,7 @@ impl Protocol {
     }
 }
 
-/// What the answer said of itself.
+/// What the answer reported about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     Http(u16),

@@ -43,7 +43,7 @@ impl<'a> Rest<'a> {
         self.bytes.len() as u64 + self.uncaptured
     }
 
-    /// Passes over up to `count` bytes, captured ones first; says how many it were of each.
+    /// Passes over up to `count` bytes, captured ones first; returns the number of each.
     pub(crate) fn pass(&mut self, count: u64) -> (&'a [u8], u64) {
         let captured = usize::try_from(count).unwrap_or(usize::MAX);
         let (taken, left) = self.bytes.split_at(captured.min(self.bytes.len()));

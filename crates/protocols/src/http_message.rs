@@ -1,4 +1,4 @@
-//! What heads of HTTP say of an exchange, whatever the version.
+//! What HTTP heads state about an exchange, in any version.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -103,7 +103,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// What a status of HTTP says of a request.
+/// The outcome of a request by its HTTP status.
 pub(crate) fn outcome_of_status(status: u16) -> Outcome {
     match status {
         400..=499 => Outcome::ClientError,

@@ -1,6 +1,6 @@
 //! What goes into a decoder.
 
-/// Which way payload goes. The client is who connected.
+/// Which way payload goes. The client is the end that connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     ToServer,

@@ -130,7 +130,7 @@ pub(crate) fn check(
     outcomes
 }
 
-/// Cuts calls at random, or puts several of one direction together as a reader does who comes late.
+/// Cuts calls at random, or joins several of one direction as a late reader does.
 fn cut(
     conversation: &Conversation,
     numbers: &mut Numbers,

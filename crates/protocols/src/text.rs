@@ -1,6 +1,6 @@
 //! Untrusted bytes to text that may be kept: bounded, without control characters.
 
-/// At most `limit` bytes of `bytes` as text; control characters and what is no UTF-8 become `\u{fffd}`.
+/// At most `limit` bytes of `bytes` as text; control characters and what is not UTF-8 become `\u{fffd}`.
 pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
     let mut text = String::with_capacity(bytes.len().min(limit));
     'chunks: for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! What a TLS handshake says in plaintext (RFC 8446 sections 4.1, 4.2 and 5.1; RFC 6066, RFC 7301).
+//! What a TLS handshake sends in plaintext (RFC 8446 sections 4.1, 4.2 and 5.1; RFC 6066, RFC 7301).
 //!
 //! No requests come out of it. With TLS 1.3 the chosen ALPN is encrypted, and so stays unknown.
 

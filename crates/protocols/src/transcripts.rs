@@ -6,7 +6,7 @@ use crate::{
     replay::{CLIENT, Cuts, Numbers, SERVER, play, play_cut},
 };
 
-/// Records of a file: who spoke, the length in four bytes, the bytes.
+/// Records of a file: the direction, the length in four bytes, the bytes.
 fn records(file: &[u8]) -> Vec<(Direction, Vec<u8>)> {
     let mut records = Vec::new();
     let mut rest = file;

@@ -73,7 +73,7 @@ mod hostile {
         number.unwrap().parse::<u64>().unwrap() * KIB
     }
 
-    /// Lets so many connections go through the same and says what each costs.
+    /// Lets this many connections go through the same and prints the cost of each.
     fn cost(kept: &mut Vec<Peer>, count: u64, port: u16, play: impl Fn(&mut Peer)) -> u64 {
         let before = resident_bytes();
         for _ in 0..count {
@@ -105,7 +105,7 @@ mod hostile {
         frame
     }
 
-    /// What makes a connection be taken for each protocol, with its port and who says it.
+    /// What makes a connection be taken for each protocol, with its port and the end that sends it.
     fn openings() -> Vec<(u16, Direction, Vec<u8>)> {
         let greeting = b"\x4a\0\0\0\x0a8.0.36\0\x01\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf";
         let startup = b"\0\0\0\x15\0\x03\0\0user\0canary\0\0";

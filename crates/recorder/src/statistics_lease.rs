@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Where the kernel says that an administrator has turned them on.
+/// Where the kernel shows that an administrator has turned them on.
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// Who keeps the statistics on.
+/// What keeps the statistics enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatisticsState {
     Off,

@@ -136,7 +136,7 @@ pub enum Reach {
     Given,
     /// Connections of its own as well.
     Network,
-    /// The same, and what finds a server and checks who it is: names of hosts, certificates, the pod's account and
+    /// The same, and what finds and authenticates a server: names of hosts, certificates, the pod's account and
     /// these files and folders.
     Servers(Vec<PathBuf>),
     /// The same, and this folder, which it writes.
@@ -217,7 +217,7 @@ pub enum Filtering {
     Unknown,
 }
 
-/// What `/proc/self/status` says of the first thread.
+/// What `/proc/self/status` reports about the first thread.
 pub fn filtering() -> Filtering {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mode = status
@@ -392,7 +392,7 @@ const KEXEC_FILE_LOAD: libc::c_long = 294;
 /// Entering and making places where there are other files.
 const ENTERING: &[libc::c_long] = &[libc::SYS_setns, libc::SYS_fsopen, libc::SYS_fsmount];
 
-/// What who only reads never does, also where the kernel has no Landlock: changing files, above all.
+/// What readers never do, also where the kernel has no Landlock: changing files, above all.
 const CHANGING: &[libc::c_long] = &[
     libc::SYS_unlinkat,
     libc::SYS_renameat,

@@ -76,7 +76,7 @@ pub fn keep_at_most(tier: Tier) -> Result<(), PrivilegesError> {
     set_no_new_privs(true).map_err(failed("set no_new_privs"))?;
     clear_ambient_capability_set().map_err(failed("clear the ambient set"))?;
     let has = capabilities(None).map_err(failed("read them"))?;
-    // While SETPCAP is still there. Who starts us without it has drawn the bounds himself.
+    // While SETPCAP is still there. If we were started without it, the starter has set the bounding set.
     if has.effective.contains(CapabilitySet::SETPCAP) {
         for bit in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << bit);
@@ -114,7 +114,7 @@ pub fn keep_none() -> Result<(), PrivilegesError> {
 }
 
 /// The same, but `BPF` is kept when `works` fails without it: a kernel before 5.19, or one of a distribution, may refuse
-/// every call of bpf(2) to who does not have it (`kernel.unprivileged_bpf_disabled`).
+/// every call of bpf(2) to processes without it (`kernel.unprivileged_bpf_disabled`).
 pub fn keep_none_or_bpf(works: impl FnOnce() -> bool) -> Result<(), PrivilegesError> {
     let nothing = CapabilitySet::empty();
     let failed = |source| PrivilegesError {

@@ -159,7 +159,7 @@ impl DebuginfodServer {
         if from.scheme() == Some(&Scheme::HTTPS) && to.scheme() != Some(&Scheme::HTTPS) {
             return Err(RedirectError::Unencrypted(shown));
         }
-        // Who lists a name means a server elsewhere, whatever the name stands for meanwhile.
+        // A listed name means a server elsewhere, whatever it resolves to meanwhile.
         if !is_own
             && !host.is_literal()
             && let Some(address) = local_address(&host.name, port)

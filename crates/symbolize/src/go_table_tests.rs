@@ -238,7 +238,7 @@ fn without_module_data_the_headers_own_start_is_used_or_nothing() {
     let mut image = Image::default();
     image.add(".gopclntab", TABLE_AT, &bytes);
     let table = image.read().unwrap();
-    // Without the trees it is not known who was inlined.
+    // Without the trees the inlined functions are not known.
     assert_eq!(shown(&table, 0x10), ["main.one /b/two.go:300"]);
 }
 

@@ -75,7 +75,7 @@ impl MappedProcess {
         self.read_at = Instant::now();
         let snapshot = Snapshot::read(self.key, max_file_bytes)?;
         if snapshot.image != self.image {
-            // It called exec: what it maps now says nothing about samples from before.
+            // It called exec: what it maps now shows nothing about samples from before.
             self.exited.get_or_insert(Instant::now());
             return Err(io::ErrorKind::NotFound.into());
         }

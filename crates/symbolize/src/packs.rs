@@ -449,7 +449,7 @@ impl Inner {
     }
 }
 
-/// What a file says about itself, if it can serve as a pack.
+/// What a file states about itself, if it can serve as a pack.
 pub(super) fn examine(file: &File, source: NameSource) -> Result<PackInfo, PackError> {
     let layout = Layout::read(file).map_err(|_| PackError::NotElf)?;
     let metadata = file.metadata().map_err(io_error("read the symbol file"))?;

@@ -1,4 +1,4 @@
-//! What a function says about its errors: the constants that are loaded before the call that records
+//! What a function's code shows about its errors: the constants that are loaded before the call that records
 //! one, beside the path of the source file.
 //!
 //! `OPENSSL_PUT_ERROR` and `SSLerr` give library, function, reason, file and line as arguments one

@@ -62,7 +62,7 @@ impl<'file> Window<'file> {
     }
 }
 
-/// Reads until the buffer is full or the file ends, and says how much that was.
+/// Reads until the buffer is full or the file ends, and returns how much that was.
 pub(crate) fn read_up_to(file: &File, offset: u64, buffer: &mut [u8]) -> usize {
     let mut count = 0;
     while count < buffer.len() {

@@ -199,7 +199,7 @@ fn files_without_processes_are_closed_in_time() {
         pages[0].file
     );
     cache.remove_process(4, now);
-    // Many other files, which are no ELF files and differ in their sizes.
+    // Many other files, which are not ELF files and differ in their sizes.
     for nth in 0..80 {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &vec![0; 100 + nth as usize]).unwrap();

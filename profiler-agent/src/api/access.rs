@@ -57,7 +57,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Role {
     }
 }
 
-/// What a request says of who sends it.
+/// What a request shows about its sender.
 #[derive(Clone, Copy, Debug)]
 enum Sender {
     /// It has a token, or none is needed.

@@ -17,7 +17,7 @@ use tokio::{sync::oneshot, time::Instant};
 /// Shortest time between two lines of the log about closed connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Nothing is ever sent: the end of the channel says that the connection must go.
+/// Nothing is ever sent: the end of the channel closes the connection.
 type Hold = oneshot::Sender<std::convert::Infallible>;
 
 /// All open connections.
@@ -33,7 +33,7 @@ struct Open {
     next: u64,
     strangers: BTreeMap<u64, Hold>,
     trusted: BTreeMap<u64, Hold>,
-    /// Strangers that had to go since the log last said so.
+    /// Strangers that were disconnected since this was last logged.
     unsaid: u64,
     said: Option<Instant>,
 }
@@ -70,7 +70,7 @@ impl Connections {
         }
     }
 
-    /// So many may be trusted; the rest is for health checks and for who has yet to show the token.
+    /// Most that may be trusted; the rest is for health checks and for clients that have yet to show the token.
     fn most_trusted(&self) -> usize {
         self.most - (self.most / 16).max(1)
     }
@@ -95,7 +95,7 @@ impl Open {
     }
 }
 
-/// Who a connection belongs to; each of its requests carries it.
+/// The owner of a connection; each of its requests carries it.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     number: u64,

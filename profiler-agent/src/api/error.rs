@@ -144,7 +144,7 @@ pub(crate) enum ApiError {
     },
 }
 
-/// Longest detail of an answer, which may repeat what was sent: who has no token must not fill memory with it.
+/// Longest detail of an answer, which may repeat what was sent: clients without the token must not fill memory with it.
 const MAX_DETAIL_BYTES: usize = 1000;
 /// Longest name of a field; those that exist are shorter.
 const MAX_FIELD_BYTES: usize = 200;

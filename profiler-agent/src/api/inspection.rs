@@ -58,7 +58,7 @@ impl Inspection {
 
     /// What is loaded now (blocking).
     pub(super) fn kernel_objects(&self) -> std::io::Result<Arc<KernelObjects>> {
-        // Held while it reads: those who ask at once get one answer.
+        // Held while it reads: concurrent requests share one answer.
         let mut kept = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, objects)) = &*kept
             && at.elapsed() < KERNEL_AGE

@@ -97,7 +97,7 @@ pub(super) const ROUTES: [(&str, &str, Need); 57] = [
     ("DELETE", "/api/v1/symbols/{build_id}", Need::Full),
 ];
 
-/// What the table says of a route; `None` when it does not say anything.
+/// The entry of a route in the table, if there is one.
 pub(super) fn listed(method: &str, route: &str) -> Option<Need> {
     let method = if method == Method::HEAD.as_str() {
         Method::GET.as_str()
@@ -111,7 +111,7 @@ pub(super) fn listed(method: &str, route: &str) -> Option<Need> {
 }
 
 /// What a request needs whose path is that of `route`. A method that the route does not have asks for the full token,
-/// a path that nothing has for any: only who has one learns what there is.
+/// a path that nothing has for any: only a client with a token learns what exists.
 pub(super) fn need(method: &Method, route: Option<&str>) -> Need {
     match route {
         Some(route) => listed(method.as_str(), route).unwrap_or(Need::Full),

@@ -112,7 +112,7 @@ fn add(responses: &mut Responses, status: &str, codes: &[&str]) {
     }
 }
 
-/// Bytes that are no JSON: utoipa takes them for lists of numbers.
+/// Bytes that are not JSON: utoipa takes them for lists of numbers.
 fn bytes(operation: &mut Operation) {
     let mut contents: Vec<(&String, &mut RefOr<Content>)> = Vec::new();
     if let Some(RefOr::T(body)) = &mut operation.request_body {

@@ -62,7 +62,7 @@ impl Strangers {
         lock(&self.wrong).wait(network_of(address), now)
     }
 
-    /// Remembers a wrong token, and tells of it: the address to those who look for it, their number to all.
+    /// Remembers a wrong token and logs it: the address at a detailed level, the number always.
     pub(super) fn note_wrong_token(&self, address: IpAddr, now: Instant) {
         tracing::debug!(%address, "a request had a wrong token");
         let mut wrong = lock(&self.wrong);

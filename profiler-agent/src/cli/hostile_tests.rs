@@ -475,7 +475,7 @@ fn record_and_its_notes() {
     );
     // The file without names, the note, the thread that stalled.
     assert!(count >= 3, "{count}");
-    // What a running command says of them.
+    // What a running command reports about them.
     check_with(|foreign| {
         let mut text = Text::default();
         text.line(format_args!("note: {foreign}"));

@@ -70,7 +70,7 @@ impl std::fmt::Display for CliError {
             Self::Config(error) | Self::Runtime(error) => error,
             Self::Found(text) => return f.write_str(text),
         };
-        // Many texts already name their cause; each is said once.
+        // Many texts already name their cause; each is reported once.
         let mut text = String::new();
         for cause in error.chain() {
             let cause = cause.to_string();

@@ -76,7 +76,7 @@ pub(super) fn pod_list(pods: &[Pod], is_json: bool) -> Result<Text> {
             printable_within(&pod.title, LONGEST_TITLE),
             pod.sidecar_line()
         ));
-        // Processes outside of pods all have the same reason: it is said once.
+        // Processes outside of pods all have the same reason: it is reported once.
         let shared = shared_reason(pod);
         if let Some(reason) = shared {
             text.line(format_args!(

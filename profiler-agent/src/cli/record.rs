@@ -82,7 +82,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     }
 }
 
-/// The rendered profile and what to say about it.
+/// The rendered profile and what to report about it.
 fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, Text)> {
     args.remote_files.choose();
     let symbolize = SymbolizeConfig {
@@ -107,7 +107,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     let collection = collector.start(&CollectRequest { spec })?;
     let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration))?;
-    // What is said about the recording is about all of it.
+    // What is reported about the recording is about all of it.
     let mut summary = summary(&recorded, clock, args);
     if args.event_loop_stalls.is_some() {
         summary.push(&record_loops::lines(
@@ -485,7 +485,7 @@ impl Output {
 pub(super) mod tests {
     use super::*;
 
-    /// What is said about a recording.
+    /// What is reported about a recording.
     pub(in crate::cli) fn said(
         args: &RecordArgs,
         profile: Profile,

@@ -287,7 +287,7 @@ fn parts(times: &SidecarTimes) -> Text {
     ])
 }
 
-/// What is missing in one line, then what there is to say of sampling and TLS.
+/// What is missing in one line, then what there is to report about sampling and TLS.
 fn remarks(table: &RequestTable) -> Text {
     let mut text = Text::default();
     let parts = missing(table);

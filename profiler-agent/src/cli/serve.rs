@@ -90,7 +90,7 @@ pub fn run(
     Ok(served?)
 }
 
-/// Who reads what the program prints.
+/// The reader of the program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     /// A person at a terminal.

@@ -148,7 +148,7 @@ pub struct ServeConfig {
     pub off_cpu_mode: WaitMode,
     pub envoy_admin: EnvoyAdminMode,
     pub privileges: Tier,
-    /// Who is asked what containers are called.
+    /// The sources that are asked for the names of containers.
     pub names: SourceConfig,
     pub confine: Confinement,
     pub remote_files: RemoteFiles,

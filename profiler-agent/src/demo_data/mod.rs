@@ -2,7 +2,7 @@
 //! privileges.
 //!
 //! `cargo xtask record-demo-data` makes the two embedded files on a mesh of real Envoys: the store
-//! as an agent left it, and what that agent said of the node and its processes. The store is
+//! as an agent left it, and what that agent reported about the node and its processes. The store is
 //! unpacked into a folder of its own and opened by the same code as any other.
 
 mod collector;

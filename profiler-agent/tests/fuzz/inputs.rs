@@ -258,7 +258,7 @@ pub(crate) fn perf_map() -> Original {
 }
 
 /// A conversation that was recorded from real peers: how many bytes the client said, these, and those of
-/// the server. The file holds one record for each read: who spoke, the length in four bytes, the bytes.
+/// the server. The file holds one record for each read: the direction, the length in four bytes, the bytes.
 pub(crate) fn conversation(name: &str) -> Original {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
     let file = fs::read(format!("{folder}/{name}.bin")).expect("a fixture");

@@ -124,7 +124,7 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
     apply::<A, M>(memory, rule, state)
 }
 
-/// What the tables say of an address.
+/// What the tables hold for an address.
 enum Found {
     /// The index of a rule; the place of the address in its row is in the state.
     Rule(u32),

@@ -164,7 +164,7 @@ fn try_count_slice(slice: &mut Slice, dead: bool, now: u64, origin: u64) -> Resu
     add(moment, &key, value)
 }
 
-/// Notes who runs from now on.
+/// Notes the thread that runs from now on.
 #[inline(always)]
 fn try_come(context: &BtfTracePointContext, slice: *mut Slice, now: u64) -> Result<(), u32> {
     let next = task::from_argument(context.arg::<*const task_struct>(2));

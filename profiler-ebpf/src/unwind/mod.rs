@@ -186,7 +186,7 @@ fn is_curable(outcome: u32, process: Option<*mut ProcessEntry>) -> bool {
     false
 }
 
-/// What the agent said of a process, if it is about the program that runs now.
+/// The agent's entry for a process, if it is about the program that runs now.
 #[inline(always)]
 fn process_of(pid: u32, generation: u32) -> Option<*mut ProcessEntry> {
     let entry = PROCESSES.get_ptr_mut(pid)?;

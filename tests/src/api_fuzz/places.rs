@@ -1,4 +1,4 @@
-//! What the document says of each path and method, with names that exist.
+//! What the document reports about each path and method, with names that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -229,7 +229,7 @@ impl Translation<'_> {
     }
 }
 
-/// What a pod says of a profile, or what the kubelet takes where it says nothing.
+/// The profile that a pod specifies, or the kubelet's default.
 fn profile(profile: &Value, otherwise: Option<ProfileType>) -> Result<Option<SecurityProfile>> {
     let kind = match profile["type"].as_str() {
         None => otherwise,

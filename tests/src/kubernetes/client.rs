@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::api::{Answer, Api};
 
-/// Who changes objects by [`Client::apply`].
+/// The field manager of [`Client::apply`].
 const FIELD_MANAGER: &str = "profiler-tests";
 
-/// Whoever has a certain token.
+/// A client with a certain token.
 #[derive(Clone, Debug)]
 pub struct Client {
     api: Api,
 }
 
-/// What a watch says of an object.
+/// What a watch reports about an object.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, or `ERROR` with a status in place of the object.
@@ -84,7 +84,7 @@ impl Client {
         accepted(self.api.send("DELETE", &path, Some(&body))?, &path).map(drop)
     }
 
-    /// What is said about a collection for `seconds`, from after `version` on.
+    /// What is reported about a collection for `seconds`, from after `version` on.
     pub fn watch(&self, collection: &str, version: &str, seconds: u32) -> Result<Vec<Event>> {
         let path =
             format!("{collection}?watch=true&resourceVersion={version}&timeoutSeconds={seconds}");

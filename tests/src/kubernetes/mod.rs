@@ -27,7 +27,7 @@ use crate::{
 };
 
 const START_LIMIT: Duration = Duration::from_mins(1);
-/// The token of whoever may do everything. Only this API server takes it.
+/// The token of the administrator. Only this API server takes it.
 const ADMIN_TOKEN: &str = "administrator-of-this-test";
 /// What service accounts get their tokens from.
 const ISSUER: &str = "https://kubernetes.default.svc";
@@ -102,7 +102,7 @@ impl Cluster {
         Client::new(self.address, &token, &self.authority)
     }
 
-    /// Writes a kubeconfig for whoever has `token`, that leads to `address`: the API server's, or that of a way to it.
+    /// Writes a kubeconfig with `token` that leads to `address`: the API server's, or that of a way to it.
     pub fn kubeconfig(&self, path: &Path, address: SocketAddr, token: &str) -> Result<()> {
         let authority = self.folder.join(certificates::AUTHORITY);
         let config = json!({

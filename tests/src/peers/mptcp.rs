@@ -15,7 +15,7 @@ pub struct Pair {
     pub server: TcpStream,
     /// The server's.
     pub port: u16,
-    /// By which it shows who asked for a connection from before.
+    /// By which it shows the client of a connection from before.
     _listener: TcpListener,
 }
 

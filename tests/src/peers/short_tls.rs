@@ -24,7 +24,7 @@ use super::watch::{Edges, Report};
 /// For what a server may do between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Who asks.
+/// A client.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// Of loopback.

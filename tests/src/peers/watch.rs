@@ -243,7 +243,7 @@ impl Report {
         json.to_string()
     }
 
-    /// Every request was reported once, as what it was, between those who spoke.
+    /// Every request was reported once, as what it was, between its peers.
     pub fn check(&self, expected: &Expected<'_>) -> Result<()> {
         self.check_but(expected, Gaps::None)
     }

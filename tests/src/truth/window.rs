@@ -1,4 +1,4 @@
-//! Windows of several meshes at once, and what the kernel and the diagnosis say of each.
+//! Windows of several meshes at once, and what the kernel and the diagnosis report about each.
 //!
 //! All meshes of a group are up together, each with its own setting, and have the load in turn, for a second
 //! each time: a change of the machine's speed meets all of them alike. One task samples all of their sidecars.
@@ -269,7 +269,7 @@ fn now_ns() -> Result<u64> {
     u64::try_from(now.as_nanos()).context("time does not fit")
 }
 
-/// What the diagnosis says of a window now. The agent must have its task.
+/// What the diagnosis reports about a window now. The agent must have its task.
 pub fn diagnose(agent: &Agent, recorded: &Recorded) -> Result<Window> {
     let measured = |side: &RecordedSide| -> Result<Measured> {
         let path = format!(

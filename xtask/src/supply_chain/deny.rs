@@ -53,7 +53,7 @@ struct Label {
     span: String,
 }
 
-/// Who depends on the crate; the crate itself is the first.
+/// The dependents of the crate; the crate itself is the first.
 #[derive(Deserialize)]
 struct Graph {
     #[serde(rename = "Krate")]

@@ -262,7 +262,7 @@ fn limit(lane: Lane, budget: u32) -> Duration {
         Lane::Alone => 3,
         Lane::Beside => 5,
         Lane::Compute | Lane::Spare => 10,
-        // How fast a registry answers says nothing about the project.
+        // How fast a registry answers shows nothing about the project.
         Lane::Fetch => 20,
     };
     Duration::from_secs(u64::from(budget * times))

@@ -32,7 +32,7 @@ enum Place {
     Other,
 }
 
-/// What the test harness says about itself.
+/// What the test harness reports about itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     announced: usize,

@@ -6,7 +6,7 @@ use profiler_model::diagnosis::{DiagnosedProcess, Measurement};
 
 use super::compare::Side;
 
-/// Fewer samples say nothing of a feature that is gone: none among 100 is compatible with a share of 3.7 %
+/// Fewer samples show nothing about a feature that is gone: none among 100 is compatible with a share of 3.7 %
 /// (Wilson's interval).
 const FEWEST_SAMPLES: u64 = 100;
 /// Share of the samples, in percent, from which on a process has to be on the other side too.

@@ -230,7 +230,7 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Whether all that the process says of what the setting changes is what it advises.
+    /// Whether all that the process reports about what the setting changes is what it advises.
     fn is_in_force(&self, setting: &SettingEntry) -> bool {
         let items = self.items();
         let key_of = |pattern: &Pattern| {

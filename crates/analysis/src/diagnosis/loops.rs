@@ -1,4 +1,4 @@
-//! What a diagnosis says of event loops: the stalls of a task, each with the stack that held its
+//! What a diagnosis reports about event loops: the stalls of a task, each with the stack that held its
 //! thread, from samples where they explain it and from waits where those do.
 
 use profiler_model::{

@@ -125,7 +125,7 @@ pub(super) fn throttled(input: &DiagnosisInput<'_>) -> Option<Throttled> {
     })
 }
 
-/// What the processes say about their configuration; of several the first that says something, with
+/// What the processes report about their configuration; of several the first that says something, with
 /// the items of all.
 pub(super) fn configuration(input: &DiagnosisInput<'_>) -> Option<Configuration> {
     let all: Vec<_> = input

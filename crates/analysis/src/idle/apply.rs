@@ -5,7 +5,7 @@ use profiler_model::{IdleMode, IdleShare, Profile, RuleShare};
 use super::IdleRules;
 
 impl IdleRules {
-    /// Takes out what `mode` does not show, and says how much is idle; `None` when the profile has no
+    /// Takes out what `mode` does not show, and returns how much is idle; `None` when the profile has no
     /// waits.
     pub fn apply(&self, profile: &mut Profile, mode: IdleMode) -> Option<IdleShare> {
         let Some(found) = self.classify(profile) else {

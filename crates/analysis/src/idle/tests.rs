@@ -1,4 +1,4 @@
-//! What rules mean, and what is said about wrong ones.
+//! What rules mean, and what is reported about wrong ones.
 
 use profiler_model::{
     Clock, Frame, FrameSpace, Function, IdleMode, ModuleKind, NameSource, ProcessKey, Profile,

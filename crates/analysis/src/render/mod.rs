@@ -133,7 +133,7 @@ pub struct View<'a> {
     pub title: &'a str,
     /// What is idle of the profile, also where that was taken out.
     pub idle: Option<&'a IdleShare>,
-    /// Who ended a wait stands above where the thread waited.
+    /// The waker is shown above the place where the thread waited.
     pub wakers: bool,
     /// The viewer that [`Format::Html`] puts the profile into.
     pub template: Option<&'a str>,

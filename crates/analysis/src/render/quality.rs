@@ -25,7 +25,7 @@ pub struct PoorModule {
     pub inferred: u64,
 }
 
-/// A runtime of which frames are in a profile that say nothing of its functions.
+/// A runtime of which frames are in a profile that show nothing about its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuntimeGap {
     pub runtime: Runtime,
@@ -40,7 +40,7 @@ pub struct RuntimeGap {
 pub struct NameQuality {
     pub exact: u64,
     pub inferred: u64,
-    /// The loop of an interpreter: its name says nothing of the function that it interprets.
+    /// The loop of an interpreter: its name shows nothing about the function that it interprets.
     pub interpreter: u64,
     /// Code made at run time, in memory without a file, that no perf map names.
     pub jit: u64,

@@ -22,10 +22,10 @@ const PAUSE_FACTOR: u32 = 50;
 /// Readings that are kept; an hour has as many seconds.
 const MOST: usize = 4096;
 
-/// Who counted the requests.
+/// The source of the request counts.
 pub(super) const SOURCE: &str = "Envoy's own counters";
 
-/// What an Envoy said.
+/// The answers of an Envoy.
 #[derive(Debug, Default)]
 pub(super) struct EnvoyReport {
     /// `None`: it counts no HTTP requests, or fewer than two readings were possible.

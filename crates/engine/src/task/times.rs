@@ -70,7 +70,7 @@ impl Times {
         now_ns.saturating_sub(end_ns)
     }
 
-    /// What to say of the wall clock when it was set since the task began, or since `told_ns`, the last time that
+    /// What to report about the wall clock when it was set since the task began, or since `told_ns`, the last time that
     /// something was said.
     pub(super) fn remark(&self, task: TaskId, told_ns: &mut i64) -> Option<String> {
         let begun_ns = self.tasks().get(&task).copied()?;

@@ -108,7 +108,7 @@ impl Inner {
         });
     }
 
-    /// Writes everything that waits, and says of tasks that had ended before that nothing of it is lost.
+    /// Writes everything that waits, and notes on tasks that had ended before that nothing is lost.
     pub(super) async fn write_waiting(&self) -> Result<(), StoreError> {
         self.store.run(Store::commit).await??;
         let written = {

@@ -86,7 +86,7 @@ struct Entry<T> {
     seen: u64,
 }
 
-/// What a source says of one container.
+/// What a source reports about one container.
 pub(crate) type Named = (String, ContainerNames);
 
 impl Default for ContainerDirectory {
@@ -267,7 +267,7 @@ impl ContainerDirectory {
     }
 }
 
-/// Who is more trustworthy keeps its word as long as what it speaks of exists.
+/// Names from a more trustworthy source stay as long as their container exists.
 fn put<T: PartialEq>(
     entries: &mut HashMap<String, Entry<T>>,
     key: String,

@@ -1,4 +1,4 @@
-//! What an Envoy says about itself on its admin interface: its configuration and its counts.
+//! What an Envoy reports about itself on its admin interface: its configuration and its counts.
 //!
 //! Only GET is used, only against an address on which the very process listens, from inside of its
 //! network namespace, and only after `/server_info` has answered as Envoy does. Whoever runs the

@@ -226,7 +226,7 @@ async fn ask(
     directory.set_state(by, state, Some(&endpoints.join(", ")));
 }
 
-/// Asks all sources once, for a command that runs without a server. What they say of themselves is in
+/// Asks all sources once, for a command that runs without a server. What they report about themselves is in
 /// [`ContainerDirectory::sources`].
 pub async fn load_once(config: SourceConfig, table: &ProcessTable) {
     // Runtimes are found by their processes, too.

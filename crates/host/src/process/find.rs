@@ -184,7 +184,7 @@ fn is_meant(
         && labels.is_none_or(|labels| labels.matches(names.labels()))
 }
 
-/// Who names containers, and who does not and why.
+/// The sources that name containers, and those that fail, with the reason.
 fn described(sources: &[SourceStatus]) -> String {
     if sources.is_empty() {
         return "no name source has been asked yet".to_owned();

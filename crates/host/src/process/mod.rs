@@ -1,6 +1,6 @@
 //! The processes of the node: read from /proc, followed live by fork, exec and exit events.
 //!
-//! Everything that a process says about itself (name, arguments, paths) is untrusted text of
+//! Everything that a process reports about itself (name, arguments, paths) is untrusted text of
 //! bounded length. All reads are bounded; nothing here panics on what it reads.
 
 mod find;

@@ -1,4 +1,4 @@
-//! What every network namespace that has a process says of its TCP sockets.
+//! What every network namespace that has a process reports about its TCP sockets.
 
 use std::{io, path::Path};
 

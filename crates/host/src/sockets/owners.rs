@@ -43,7 +43,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Finds who holds `wanted` (inodes, each with its network namespace). Of several holders the
+    /// Finds the processes that hold `wanted` (inodes, each with its network namespace). Of several holders the
     /// first in the order of: `preferred`, the socket's own namespace, the lowest pid. Processes
     /// that cannot be read are left out.
     pub fn find(

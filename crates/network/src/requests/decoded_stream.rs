@@ -26,7 +26,7 @@ pub(super) struct DecodedStream {
     /// Which end this is, once that is known.
     pub(super) seen_by: Option<SeenBy>,
     pub(super) protocol: Option<Protocol>,
-    /// What was said before encryption began.
+    /// What was sent before encryption began.
     pub(super) tls: Option<TlsFacts>,
     /// Of what was decoded, once decoding has stopped.
     trouble: Trouble,
@@ -306,7 +306,7 @@ impl DecodedStream {
         self.stop_for(why);
     }
 
-    /// A request that went over it, with who moved its bytes. `None`: which end this is is not known.
+    /// A request that went over it, with the threads that moved its bytes. `None`: which end this is is not known.
     pub(super) fn seen(
         &mut self,
         place: Place,

@@ -21,7 +21,7 @@ pub(super) struct Moved {
 pub(super) struct Place {
     /// Of the socket.
     pub(super) cookie: u64,
-    /// Who moved something there last.
+    /// The thread that moved something there last.
     pub(super) pid: u32,
     pub(super) drawn: Drawn,
     pub(super) local: SocketAddr,
@@ -40,9 +40,9 @@ pub(super) struct ObservedRequest {
     pub(super) tls: bool,
     /// The client's end of the connection, as this socket has it.
     pub(super) client: SocketAddr,
-    /// Who moved its first byte.
+    /// The thread that moved its first byte.
     pub(super) begin: Moved,
-    /// Who moved the first byte of the answer; `None`: not kept until the end, or there was none.
+    /// The thread that moved the first byte of the answer; `None`: not kept until the end, or there was none.
     pub(super) answer: Option<Moved>,
     pub(super) exchange: Exchange,
 }

@@ -189,7 +189,7 @@ impl Operations {
         self.traffic.get_mut(edge)
     }
 
-    /// A connection of the edge said something before encryption began.
+    /// A connection of the edge sent something before encryption began.
     pub(super) fn greeted(&mut self, edge: &EdgeKey, greeting: TlsSeen) {
         if self.make_room(edge)
             && let Some(counts) = self.edges.get_mut(edge)

@@ -34,7 +34,7 @@ pub(super) enum Rest {
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(super) struct SocketRequests {
     pub(super) facts: SocketFacts,
-    /// Who last moved something.
+    /// The process that last moved something.
     pub(super) pid: u32,
     /// Why its last piece was captured.
     pub(super) drawn: Drawn,
@@ -55,7 +55,7 @@ pub(super) struct SocketRequests {
     pub(super) counting_end: Option<SeenBy>,
     /// A request of it has been counted.
     pub(super) is_counted: bool,
-    /// What it said before encryption began has been counted.
+    /// What it sent before encryption began has been counted.
     pub(super) is_greeted: bool,
     /// The other end of the connection was read inside TLS.
     pub(super) is_read_at_other_end: bool,
@@ -277,7 +277,7 @@ impl SocketRequests {
         }
     }
 
-    /// What it said before encryption began, when that is all that it will say, or nothing more is
+    /// What it sent before encryption began, when that is all that it will say, or nothing more is
     /// heard.
     pub(super) fn greeting(&self, is_last: bool) -> Option<TlsSeen> {
         let wire = self.wire.as_ref()?;

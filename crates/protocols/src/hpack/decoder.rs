@@ -23,7 +23,7 @@ pub(crate) struct Field<'a> {
 pub(crate) enum HpackError {
     /// The block ends within a field.
     Cut,
-    /// No encoder says this.
+    /// No encoder sends this.
     Malformed,
 }
 

@@ -56,7 +56,7 @@ impl Open {
 }
 
 impl Http1 {
-    /// What a cut head says of the size of its body. What was captured has gone by, what was not has not.
+    /// What a cut head states about the size of its body. What was captured has gone by, what was not has not.
     pub(super) fn claim_of_head(
         &mut self,
         direction: Direction,

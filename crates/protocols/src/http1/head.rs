@@ -51,7 +51,7 @@ impl HeadBuffer {
         self.bytes.shrink_to(2048);
     }
 
-    /// Takes bytes of a piece from a place on, up to the end of the head, and says how many.
+    /// Takes bytes of a piece from a place on, up to the end of the head, and returns how many.
     pub(super) fn push(
         &mut self,
         piece: &Piece<'_>,
@@ -331,7 +331,7 @@ fn lines(bytes: &[u8], extent: Extent) -> Lines<'_> {
     Lines::Cut(text)
 }
 
-/// What headers say of the body.
+/// What headers state about the body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     coding: Coding,

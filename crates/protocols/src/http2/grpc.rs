@@ -13,7 +13,7 @@ pub(super) fn is_grpc(content_type: &[u8]) -> bool {
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
 }
 
-/// Who is to blame for a status (gRPC's status codes, in the view of the server).
+/// The end at fault for a status (gRPC's status codes, in the view of the server).
 pub(super) fn outcome_of_status(status: u32) -> Outcome {
     match status {
         0 => Outcome::Ok,

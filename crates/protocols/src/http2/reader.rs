@@ -8,7 +8,7 @@
 use super::frame::{FrameHeader, HEADER_BYTES, Kind, PADDED, SMALLEST_LIMIT, UNKNOWN_LIMIT};
 use crate::Piece;
 
-/// What a client says first (RFC 9113, section 3.4).
+/// What a client sends first (RFC 9113, section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Content of a frame that is too short to be no chance.
 const SHORT_CONTENT: u64 = 32;
@@ -70,7 +70,7 @@ impl<'a> Input<'a> {
         self.bytes.is_empty() && self.hole == 0
     }
 
-    /// Passes over what is left; says how much that was.
+    /// Passes over what is left; returns how much that was.
     fn drop_all(&mut self) -> u64 {
         let count = self.bytes.len() as u64 + self.hole;
         self.bytes = &[];

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Direction, Opening, Verdict, hpack::HpackDecoder};
 
-/// By what a client says first, or when joined by frames: some in a row, or one with headers that can
+/// By what a client sends first, or when joined by frames: some in a row, or one with headers that can
 /// be read.
 pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
     let Opening {

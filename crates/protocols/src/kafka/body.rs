@@ -54,7 +54,7 @@ fn array(reader: &mut Reader<'_>, flexible: bool) -> Option<u32> {
     Some(u32::try_from(length).unwrap_or(0))
 }
 
-/// What a request says of itself.
+/// What a request reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Subject {
     /// The topic, where there is one and the version names it.
@@ -125,7 +125,7 @@ fn only_topic<'a>(reader: &mut Reader<'a>, flexible: bool) -> Option<&'a [u8]> {
     string(reader, flexible)
 }
 
-/// What an answer says of how it went.
+/// What an answer reports about how it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Code(i16),

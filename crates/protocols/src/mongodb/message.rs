@@ -1,4 +1,4 @@
-//! Messages: what a request asks for and what a reply says of itself.
+//! Messages: what a request asks for and what a reply reports about itself.
 
 use super::{
     super::{

@@ -33,7 +33,7 @@ pub(super) enum Effect {
     Done(Ending),
     /// It is none of an answer to this command.
     Strange,
-    /// What it says of what follows was not captured.
+    /// Its description of what follows was not captured.
     Unread,
 }
 

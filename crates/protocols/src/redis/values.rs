@@ -204,7 +204,7 @@ impl Values {
             Some((b'\r', line)) => line,
             // Longer than what is kept.
             _ if line.len() == KEPT_LINE => line,
-            // Only people who type leave the CR out.
+            // Only interactive users leave the CR out.
             _ if self.direction == Direction::ToServer && is_top => line,
             _ => return None,
         };
@@ -388,7 +388,7 @@ fn word(bytes: &[u8]) -> Option<String> {
 fn wanted_words(command: Option<&str>) -> u8 {
     match command {
         None => 1,
-        // `CLIENT REPLY OFF` changes who gets answers.
+        // `CLIENT REPLY OFF` changes which clients get answers.
         Some("CLIENT") => 3,
         Some(command) => u8::from(super::commands::has_subcommands(command)) + 1,
     }

@@ -401,7 +401,7 @@ impl SampleAssembler {
         }
     }
 
-    /// The stack of who ended a wait, below a frame with the name. An interrupt has nothing to do
+    /// The waker's stack, below a frame with its name. An interrupt has nothing to do
     /// with the thread that it came upon, which then is not named.
     fn waker_stack(&mut self, waker: &Waker, mut frames: Vec<FrameId>) -> StackId {
         self.cut_to(&mut frames, "try_to_wake_up");

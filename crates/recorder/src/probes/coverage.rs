@@ -1,6 +1,6 @@
 //! CPU time of the processes of a session by the kernel's accounting, beside that of their samples.
 //!
-//! The clock's ticks say nothing of it: an idle CPU may sleep through them, and each that hits another
+//! The clock's ticks show nothing about it: an idle CPU may sleep through them, and each that hits another
 //! process is not a sample either.
 
 use std::collections::HashMap;

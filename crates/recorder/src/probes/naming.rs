@@ -110,7 +110,7 @@ impl<R> NamingQueue<R> {
         Some((rows, Naming::Done(Box::new(named))))
     }
 
-    /// What to say about names that did not come.
+    /// What to report about names that did not come.
     pub(super) fn note(&self) -> Option<String> {
         let count = self.unnamed.len();
         (count > 0).then(|| {

@@ -514,7 +514,7 @@ impl Session {
         };
         let notes = ended.into_iter().chain(remark).chain(followed).collect();
         if self.send((result, requests), notes, last) && gone {
-            // It is said once.
+            // It is reported once.
             self.can_end = false;
         }
         if !last {

@@ -1,4 +1,4 @@
-//! What a result says of itself: where its numbers come from, and what could not be counted.
+//! What a result reports about itself: where its numbers come from, and what could not be counted.
 
 use std::collections::BTreeMap;
 

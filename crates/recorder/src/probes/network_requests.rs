@@ -29,7 +29,7 @@ use super::{
 };
 use crate::bpf::{Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of, row};
 
-/// The name of this in what a result says of its sources.
+/// The name of this in what a result reports about its sources.
 const PAYLOAD: &str = "requests";
 /// Both directions are needed: an answer without its request says nothing.
 const PROGRAMS: [&ProgramRow; 4] = [
@@ -38,7 +38,7 @@ const PROGRAMS: [&ProgramRow; 4] = [
     row("network_payload_sent"),
     row("network_payload_received"),
 ];
-/// What says of which connections how much is captured. It is run and not attached.
+/// The program that sets how much of which connections is captured. It is run and not attached.
 const CONTROL: &ProgramRow = row("network_capture");
 
 /// Tells that requests can be looked for, before any task does.
@@ -291,7 +291,7 @@ fn missing(links: &NetworkLinks, failures: &[LoadError]) -> Option<String> {
     detached.or_else(|| failure_of(CONTROL.name))
 }
 
-/// What the board says of payload once a task has asked for it.
+/// What the board reports about payload once a task has asked for it.
 pub(super) fn status(links: &NetworkLinks, failures: &[LoadError]) -> ProbeStatus {
     let reason = missing(links, failures);
     let is_denied =

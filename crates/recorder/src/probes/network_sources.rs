@@ -36,7 +36,7 @@ pub(super) struct MetricSources {
 }
 
 impl MetricSources {
-    /// `attached` says of a program whether it runs, or why not.
+    /// `attached` returns whether a program runs, or why not.
     pub(super) fn new(plan: CallPlan, attached: impl Fn(&str) -> Result<(), String>) -> Self {
         let mut sources = Self::default();
         for (metric, hook, programs) in SINGLE {

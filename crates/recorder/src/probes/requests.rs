@@ -41,7 +41,7 @@ const TURN: Duration = Duration::from_nanos(TURN_NS);
 /// Time between two looks at what the listener orders.
 const ORDERS: Duration = Duration::from_millis(20);
 
-/// Who makes requests of payload.
+/// Turns payload into requests.
 pub(super) trait Listener: std::fmt::Debug + Send + 'static {
     /// A connection, before its first piece.
     fn connection(&mut self, cookie: u64, facts: SocketFacts);
@@ -155,7 +155,7 @@ impl<L: Listener> Payload<L> {
         })
     }
 
-    /// Has the thread do something, and waits for it: who decodes payload holds no capability, and the session does.
+    /// Has the thread do something, and waits for it: the decoder of payload has no capabilities, and the session does.
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Reading<L>) -> T + Send + 'static,
@@ -244,7 +244,7 @@ impl<L: Listener> Reading<L> {
         let interval = self.share.interval(self.turn_length());
         let is_behind = read == AT_ONCE && self.newest_ns <= self.sampled_ns;
         if is_behind {
-            // It was captured before fewer connections were: it says nothing of whether they are few enough.
+            // It was captured before fewer connections were: it shows nothing about whether they are few enough.
             self.judged_lost = self.demux.lost();
         } else if elapsed >= interval || self.share.is_used_up(interval, used) {
             self.judge(elapsed, used);

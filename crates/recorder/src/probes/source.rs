@@ -20,7 +20,7 @@ pub(super) struct Counted {
     pub(super) state: ThreadState,
     pub(super) count: u64,
     pub(super) total_ns: u64,
-    /// Who ended the wait, where that is known.
+    /// The waker, where known.
     pub(super) waker: Option<Waker>,
 }
 

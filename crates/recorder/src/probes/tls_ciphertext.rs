@@ -25,7 +25,7 @@ pub(super) struct Ciphertext {
 }
 
 impl Ciphertext {
-    /// Looks at what the kernel side says of the process.
+    /// Looks at what the kernel side reports about the process.
     pub(super) fn judge(&mut self, words: &[u64; PROCESS_WORDS]) {
         let unbound = words[PROCESS_UNBOUND];
         if self.spared.is_some_and(|known| unbound > known) {

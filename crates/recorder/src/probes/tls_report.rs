@@ -25,7 +25,7 @@ pub(super) fn add_ciphertext(
         .extend(reason.filter(|reason| !report.reasons.contains(reason)));
 }
 
-/// What is said of a file whose library `processes` run without probes, when there are any.
+/// What is reported about a file whose library `processes` run without probes, when there are any.
 pub(super) fn left_out_reason(processes: u64) -> Option<String> {
     (processes > 0).then(|| {
         format!(

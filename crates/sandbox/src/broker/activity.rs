@@ -59,7 +59,7 @@ pub(super) fn own_tid() -> u32 {
     tid.unsigned_abs()
 }
 
-/// Follows what one thread does, for those who wait for it.
+/// Follows what one thread does, for threads that wait for it.
 #[derive(Debug, Default)]
 pub struct ThreadWatch {
     state: Mutex<State>,

@@ -95,7 +95,7 @@ impl Operation for Open {
 }
 
 /// Reads at most `limit` bytes of a file; what lies beyond is left away. What some files of `/proc` show depends on who
-/// reads them, not only on who opens them.
+/// reads them, not only on the thread that opens them.
 pub fn read(place: Place, limit: usize) -> io::Result<Vec<u8>> {
     perform(Read(place, limit))?
 }

@@ -123,7 +123,7 @@ pub fn start_after<P>(
         OPENER.set(Some(broker));
         match given_up {
             Ok(prepared) => {
-                // Who started the thread waits for it.
+                // The starter of the thread waits for it.
                 let _unheard = told.send(Ok(()));
                 work(prepared);
             }

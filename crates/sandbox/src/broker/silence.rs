@@ -9,8 +9,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Threads that may be left behind at once for sources of one kind, so that who makes many processes does not keep files
-/// from being opened. Each has a small stack, and none runs.
+/// Threads that may be left behind at once for sources of one kind, so that a user with many processes does not
+/// block opens of other files. Each has a small stack, and none runs.
 pub(super) const MOST_LEFT: usize = 24;
 
 /// Number of a file system, as in `/proc/PID/maps`.

@@ -65,7 +65,7 @@ fn held(class: &str) -> Option<&str> {
             // The arrow of `operator->` closes nothing.
             b'>' if rest[..at].ends_with('-') => {}
             b'>' | b')' | b'}' | b']' => depth = depth.checked_sub(1)?,
-            // A plain function pointer says nothing about the function.
+            // A plain function pointer shows nothing about the function.
             b',' if depth == 0 => return Some(&rest[..at]).filter(|held| !held.contains("(*)")),
             _ => {}
         }

@@ -5,7 +5,7 @@
 //! constructor was inlined, it is the closest class that all derive from, if most that derive from
 //! it have the function; it is what they inherit unless they override it. Compilers and linkers
 //! fold functions of equal code into one, which then is in tables of classes that have nothing in
-//! common, or few of the classes that have: nothing is said of those.
+//! common, or few of the classes that have: nothing is reported about those.
 
 use super::{
     classes::{ClassId, Classes},

@@ -55,7 +55,7 @@ pub struct Inferred {
     pub file: String,
 }
 
-/// What the table says about one function, in parts.
+/// The table's entry for one function, in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim<'a> {
     pub start: u64,

@@ -1,4 +1,4 @@
-//! What the agent says about itself: kernel objects, features, configuration, support bundle.
+//! What the agent reports about itself: kernel objects, features, configuration, support bundle.
 
 use std::{io::Read as _, os::fd::OwnedFd};
 

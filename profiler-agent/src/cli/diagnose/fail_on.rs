@@ -46,7 +46,7 @@ impl FailOn {
         Ok(fail_on)
     }
 
-    /// What to say about the findings that match; `None` when none does.
+    /// What to report about the findings that match; `None` when none does.
     pub(super) fn matching(&self, diagnosis: &Diagnosis) -> Option<String> {
         let all = diagnosis.findings.iter();
         let named: Vec<String> = all

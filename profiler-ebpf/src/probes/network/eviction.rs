@@ -35,7 +35,7 @@ pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
     let Some(connection) = CONNECTIONS.get_ptr_mut(cookie) else {
         return 0;
     };
-    // SAFETY: a map value; see the module for who writes it.
+    // SAFETY: a map value; its writers are described in the module.
     let connection = unsafe { &mut *connection };
     if action == EVICTION_MARK {
         return i32::from(mark(connection));

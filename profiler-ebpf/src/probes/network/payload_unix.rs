@@ -113,7 +113,7 @@ fn announce(entry: &UnixSocket, at_ns: u64) -> u64 {
     connection.family = u32::from(FAMILY);
     connection.flags = entry.flags;
     connection.pid = entry.pid;
-    // Who connects has no name, and is connected to one.
+    // The connecting end has no name, and is connected to one.
     connection.direction = match (entry.name_bytes, entry.peer_name_bytes) {
         (0, 0) => DIRECTION_UNKNOWN,
         (0, _) => DIRECTION_CLIENT,

@@ -125,7 +125,7 @@ impl Socket {
     }
 
     /// The first TCP socket of an argument that is an MPTCP socket. It is a connection as others are, and what a
-    /// process moves over the MPTCP socket is counted there. `None`: it is no MPTCP socket, or has lost
+    /// process moves over the MPTCP socket is counted there. `None`: it is not an MPTCP socket, or has lost
     /// its first connection.
     #[inline(always)]
     pub(super) fn first_of_mptcp(self) -> Option<Self> {

@@ -160,7 +160,7 @@ pub(super) fn stack_pointer(registers: TypedPtr) -> u64 {
     registers.member(STACK_WORD * 8)
 }
 
-/// Who runs.
+/// The running thread or goroutine.
 #[inline(always)]
 pub(super) fn caller(kind: u8, registers: TypedPtr) -> TlsCaller {
     let both = bpf_get_current_pid_tgid();

@@ -3,7 +3,7 @@
 //! Attach point: uprobes at instructions that the agent chooses (`crates/tls-sites`), which
 //! passes each by a cookie where the arguments are (`bpf_get_attach_cookie`, Linux 5.15). Expected: two
 //! hits for each read of a process, one for each write; 0.7 us each at a cheap instruction. There is
-//! no fallback: without them nothing is said of what is encrypted.
+//! no fallback: without them nothing is reported about what is encrypted.
 
 use aya_ebpf::{helpers::bpf_probe_read_user, macros::uprobe, programs::ProbeContext};
 use profiler_common::tls::{

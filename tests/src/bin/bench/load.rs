@@ -278,7 +278,7 @@ impl WebServer {
     }
 }
 
-/// What wrk says about its requests.
+/// What wrk reports about its requests.
 fn wrk_report(output: &str, spent_s: f64) -> Option<Load> {
     let field = |label: &str| {
         let line = output

@@ -166,7 +166,7 @@ fn mesh(runs: u32, seconds: u64, unwanted_ns: f64) -> Result<Vec<Figure>> {
 /// Bytes of a page's entry in the kernel's hash table: key, value and the element's header.
 const PAGE_ENTRY_BYTES: f64 = 8.0 + 128.0 + 48.0;
 
-/// What the kernel's statistics say of the sampling program.
+/// What the kernel's statistics report about the sampling program.
 struct Sampled {
     task: Value,
     runs: f64,

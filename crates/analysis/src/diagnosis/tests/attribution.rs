@@ -298,7 +298,7 @@ fn the_innermost_mechanism_counts_up_to_the_frame_that_gave_the_feature() {
         ("k:_copy_to_iter", "copy"),
         ("strange", "other"),
     ] {
-        // The parser is further to the root than who asked: not its parsing.
+        // The parser is further to the root than the caller: not its parsing.
         let parser = ["i:quiche::BalsaFrame [vslot 2]"];
         check(
             stack(&[leaf, log], &[&parser, &LOOP]),

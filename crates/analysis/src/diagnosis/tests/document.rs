@@ -1,4 +1,4 @@
-//! What a diagnosis says about evidence.
+//! What a diagnosis reports about evidence.
 
 use profiler_model::{
     Clock, ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
@@ -192,7 +192,7 @@ fn too_few_names_are_said_with_what_to_supply() {
         diagnosis.coverage.unnamed_modules[0].build_id.as_deref(),
         Some("abcd")
     );
-    // Nothing good can be said about what has no names.
+    // Code without names is never called good.
     assert!(diagnosis.good.is_empty());
     let enough = of_samples(&mixed(0, 61, 39));
     assert!(enough.coverage.sufficient && enough.coverage.supply.is_none());

@@ -1,4 +1,4 @@
-//! What the rules say about stacks, and what a diagnosis says about evidence.
+//! What the rules find in stacks, and what a diagnosis reports about evidence.
 
 mod advice;
 mod attribution;

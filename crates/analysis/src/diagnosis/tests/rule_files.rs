@@ -1,4 +1,4 @@
-//! Files of rules: what a user's file does, and what is said about wrong ones.
+//! Files of rules: what a user's file does, and what is reported about wrong ones.
 
 use super::{Sample, attributed, embedded};
 use crate::diagnosis::{DiagnosisRules, rules::NO_SYMBOLS};

@@ -15,7 +15,7 @@ use super::{
 /// The flag of a file that says how much is idle on each side.
 const FLAG_IDLE: u64 = 1;
 
-/// What is said about both sides.
+/// What is reported about both sides.
 pub(super) struct Meta<'a> {
     /// The time that one unit of the numbers stands for; 0 when it differs inside a side.
     pub(super) unit_ns: [u64; 2],

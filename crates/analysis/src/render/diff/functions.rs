@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// Why nothing is said about chance.
+/// Why chance is not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// Waits have lengths of their own, and one thread's waits depend on another's; of a file it

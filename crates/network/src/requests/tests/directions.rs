@@ -44,7 +44,7 @@ fn an_end_that_is_told_before_or_later_is_not_tried() {
         if !is_told_before {
             play.tracker.directions(told());
         }
-        // It ends before the answer, which alone would have shown who asks.
+        // It ends before the answer, which alone would have shown the client.
         play.close(server);
         play.report(&[server]);
         let table = play.report(&[server]);

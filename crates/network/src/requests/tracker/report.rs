@@ -51,7 +51,7 @@ impl Tracker {
     }
 }
 
-/// Adds what a connection has to say of itself.
+/// Adds what a connection has to report about itself.
 pub(super) fn add(counters: &mut RequestCounters, socket: &SocketRequests) {
     if let Some(name) = socket.protocol_name() {
         *counters

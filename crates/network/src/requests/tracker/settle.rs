@@ -132,7 +132,7 @@ impl Tracker {
         open.len() as u64
     }
 
-    /// Counts what was said before encryption began.
+    /// Counts what was sent before encryption began.
     fn greet(&mut self, patience: Patience) {
         let mut greetings = Vec::new();
         for socket in self.sockets.values() {

@@ -146,7 +146,7 @@ impl Unwinder {
         let watched = Arc::clone(&watch);
         let mut worker = Worker::new(maps, Arc::clone(&counts))?;
         let woken = Arc::clone(&wake);
-        // It understands what programs say of themselves.
+        // It understands what programs report about themselves.
         let give_up = move || {
             privileges::keep_none_or_bpf(|| worker.can_write()).map_err(io::Error::other)?;
             Ok(worker)
