@@ -27,7 +27,7 @@ pub struct StackHead {
 /// A hash with this bit stands for one sample whose stack the agent walks from a capture.
 pub const CAPTURED: u64 = 1 << 63;
 
-/// In place of the hash of a user stack: it was not taken, because a wait so long was not expected.
+/// In place of the hash of a user stack: it was not taken, because a wait of this length was not expected.
 pub const NOT_TAKEN: u64 = 2;
 
 /// In place of the hash of a user stack: this is what was left when sampling ended.

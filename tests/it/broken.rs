@@ -1,4 +1,4 @@
-//! Tests that fail on purpose, each in another way: the step `runner` sees what a developer is told of them.
+//! Tests that fail on purpose, each in another way: the step `runner` checks their reports.
 
 use std::{thread, time::Duration};
 

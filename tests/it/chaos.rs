@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::targets::{on_cpu, start_task};
 
 const KILLS: u32 = 50;
-/// The agent is killed within so many milliseconds of its start: before it listens, while it loads its programs,
+/// The agent is killed within this many milliseconds of its start: before it listens, while it loads its programs,
 /// while it collects.
 const LIFE_MS: u64 = 4000;
 /// For the kernel, which frees what a killed process held.

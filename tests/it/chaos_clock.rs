@@ -85,7 +85,7 @@ fn short_task(agent: &Agent, target: &Running, moved_by_ns: i64) -> String {
     id
 }
 
-/// A task's state is told all the while; its progress never goes back and is that of the time that has passed.
+/// A task's state is reported all the while; its progress never goes back and is that of the time that has passed.
 fn look(agent: &Agent, id: &str, began: Instant, last: &mut f64) {
     let task = agent.api.task(id).unwrap();
     let progress = task["progress"].as_f64().unwrap();

@@ -29,7 +29,7 @@ const CONNECTIONS: u32 = 8;
 const HZ: u64 = 499;
 /// Each process is under load until there is enough of it to judge: some seconds, or longer on a busy machine.
 const TURN: Duration = Duration::from_mins(1);
-/// Base ids of this test; the lower ones are those of whoever else runs Envoy here.
+/// Base ids of this test; the lower ones are left to other Envoys here.
 const BASE_IDS: u32 = 31_000;
 /// Samples of a process that names are judged by.
 const LEAST_SAMPLES: u64 = 50;

@@ -29,7 +29,7 @@ use crate::targets::{EXIT, START, Targets, start_task, stop_task, wait_until_sam
 const RECORDED: Duration = Duration::from_secs(5);
 /// In this time programs that have just started become quiet, also on a busy machine.
 const QUIET: Duration = Duration::from_mins(1);
-/// They are quiet when each has used next to no CPU time in so many looks.
+/// They are quiet when each has used next to no CPU time in this many looks.
 const CALM_LOOKS: u32 = 2;
 const LOOK: Duration = Duration::from_millis(500);
 

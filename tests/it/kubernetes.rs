@@ -1,4 +1,4 @@
-//! The API server that tests of names ask: what it is told of pods it keeps and hands on as in a cluster.
+//! The API server of tests of names: it keeps and serves changes of pods as in a cluster.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn version(object: &Value) -> &str {
 /// What is said of pods from after `version` on: as many changes as are expected, and what a whole watch more says.
 fn changes(client: &Client, version: &str, expected: usize) -> Vec<String> {
     let watch = || client.watch(PODS, version, WATCH_S).unwrap();
-    // Each begins at the version anew. On a busy machine one of a second may end before it was told everything.
+    // Each begins at the version anew. On a busy machine one of a second may end before it got everything.
     let first = wait_for("all changes are told", TOLD, || {
         let events = watch();
         (events.len() >= expected).then_some(events)

@@ -442,7 +442,7 @@ fn check_account(place: &Place) {
     .unwrap();
 }
 
-/// An account without the right is told so, and nothing else is lost.
+/// A missing right of the account is reported, and nothing else is lost.
 fn check_refusal(place: &Place) {
     const NODE: &str = "node-4";
     let labels = json!({ "app": "web" });

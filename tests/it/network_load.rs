@@ -67,7 +67,7 @@ fn work(programs: &mut [Running], limit: Duration) -> Vec<(u32, Totals)> {
         .collect()
 }
 
-/// Watches the namespace with a table of so many connections.
+/// Watches the namespace with a table of this many connections.
 fn watch(netns: &Netns, connections: u32, folder: &Path) -> Running {
     let path = netns.path();
     let room = format!("--max-connections={connections}");

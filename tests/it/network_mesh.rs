@@ -18,7 +18,7 @@ use crate::{
     targets::{EXIT, START},
 };
 
-/// Requests of the load before the task, and at least so many after it began.
+/// Requests of the load before the task, and at least this many after it began.
 const REQUESTS: u64 = 300;
 /// Requests and connections of the load that begins after the task.
 const OTHER_REQUESTS: u64 = 200;

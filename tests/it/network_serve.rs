@@ -64,7 +64,7 @@ fn written(table: &Value, port: u16) -> u64 {
     })
 }
 
-/// Waits until the node's table has so many bytes to a port; that table.
+/// Waits until the node's table has this many bytes to a port; returns that table.
 fn wait_for_bytes(agent: &Agent, port: u16, bytes: u64) -> Value {
     let mut last = Value::Null;
     let found = wait_for("the bytes are counted", EXIT, || {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::targets::{EXIT, START, Targets, start_task};
 
-/// What the program was told by the kernel about its own threads.
+/// What the kernel reported to the program about its own threads.
 #[derive(Debug, Deserialize)]
 struct Report {
     /// Times that they blocked.

@@ -20,7 +20,7 @@ use crate::targets::{EXIT, START, Targets, finish_task, start_task, stop_task};
 
 const SECONDS: u64 = 4;
 
-/// Starts the program and waits until so many of its threads sleep in `function` of the kernel.
+/// Starts the program and waits until this many of its threads sleep in `function` of the kernel.
 fn asleep(targets: &Targets, arguments: &[&str], threads: usize, function: &str) -> Running {
     let target = targets.ready(Workload::Asleep, "asleep", arguments);
     let pid = target.pid();

@@ -80,7 +80,7 @@ fn check_threads(agent: &Agent, tier: u64) -> Vec<String> {
         let is_served = threads.iter().any(|thread| thread.name == "http");
         (is_served && !threads.iter().any(is_starting)).then_some(threads)
     };
-    // What is left is told below. One look is judged: in the next there may be threads that have just started.
+    // The rest is reported below. One look is judged: in the next there may be threads that have just started.
     let threads = wait_for("threads have given up what they had", SETTLE, settled)
         .unwrap_or_else(|_in_vain| Thread::all(agent.pid()));
     let mut serving = 0;

@@ -98,7 +98,7 @@ fn judge(sidecar: &Value, numbers: &HashMap<(String, u64), String>) -> Classes {
     classes
 }
 
-/// Every pair of the class is right, and there are so many.
+/// Every pair of the class is right, and there are this many.
 #[track_caller]
 fn all_right(classes: &Classes, class: &str, pairs: u64) {
     let expected = Classes::from([(class.to_owned(), [pairs, pairs])]);

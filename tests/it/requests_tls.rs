@@ -600,7 +600,7 @@ mod alone {
         assert!(broken.into_iter().all(|broken| broken == 0));
     }
 
-    /// Beyond their budget probes go, and what is told is that of the time in which they were there.
+    /// Beyond their budget probes are removed, and the report covers the time in which they were there.
     #[test]
     fn probes_that_cost_too_much_are_there_for_a_part_of_the_time() {
         const LOAD: u32 = 96_000;

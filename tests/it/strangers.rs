@@ -1,4 +1,4 @@
-//! Attacks on an agent that has 512 MiB of memory: it stays, says what it refused, and serves whoever has the token.
+//! Attacks on an agent that has 512 MiB of memory: it keeps running, reports refusals, and serves clients with the token.
 
 use std::{
     fs,
@@ -54,7 +54,7 @@ impl Limited {
         }
     }
 
-    /// It answers whoever has the token.
+    /// It answers clients with the token.
     fn check(&mut self, after: &str) {
         assert!(self.agent.is_running(), "{after}: {}", self.agent.log());
         let asked = Instant::now();

@@ -33,7 +33,7 @@ impl Profiled {
         }
     }
 
-    /// The same until there are so many samples.
+    /// The same until there are this many samples.
     fn until(agent: &Agent, pid: u32, samples: u64, hz: u64) -> Self {
         let id = start_task(agent, &endless(json!({ "pids": [pid] }), hz));
         wait_samples(agent, &id, samples);

@@ -270,7 +270,7 @@ impl SilentServer {
         wait_until("the server is silent", SOON, || self.is_silent())
     }
 
-    /// Falls silent after so many readings of content from now on.
+    /// Falls silent after this many readings of content from now on.
     pub fn fall_silent_after_reads(&self, reads: u32) {
         self.gate.lock().reads_left = Some(reads);
     }

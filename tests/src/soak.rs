@@ -113,7 +113,7 @@ fn mean(block: &[Reading], figure: impl Fn(&Reading) -> f64) -> f64 {
     block.iter().map(figure).sum::<f64>() / block.len().max(1) as f64
 }
 
-/// Runs the loop; `seen` is told each reading as it is made.
+/// Runs the loop; `seen` gets each reading as it is made.
 pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> {
     let mut mesh = Mesh::up(&MeshOptions {
         rps: options.requests_per_second,

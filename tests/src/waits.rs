@@ -12,7 +12,7 @@ pub const CHAINS: u64 = 64;
 /// Functions of a chain.
 const STEPS: u32 = CHAINS.ilog2();
 
-/// What the program was told by the kernel about its own threads.
+/// What the kernel reported to the program about its own threads.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct WaitsReport {
     /// Times that they blocked.

@@ -27,7 +27,7 @@ pub enum Workload {
     SharesRust,
     Contain,
     Hostile,
-    /// Calls itself as it is told; static and stripped, so that its functions have no names.
+    /// Calls itself as instructed; static and stripped, so that its functions have no names.
     HostileNames,
     /// An HTTP server in Go and its client, stripped (`-ldflags=-s -w`).
     GoServer,

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Stops when dropped, if it is ours.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    /// `DOCKER_HOST` for whoever uses it.
+    /// `DOCKER_HOST` for its clients.
     pub(crate) host: String,
     own: Option<Own>,
 }

@@ -1,4 +1,4 @@
-//! What the machine says of itself, read and asked at the edge: its processes and containers with their names, its sockets,
+//! What the machine reports, read and asked at the edge: its processes and containers with their names, its sockets,
 //! the admin interface of an Envoy, and what its kernel allows.
 
 pub mod pid_namespace;

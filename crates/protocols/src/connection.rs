@@ -149,7 +149,7 @@ impl Connection {
         self.facts.joined = true;
     }
 
-    /// So many bytes went by in this direction in all; those behind the last piece were not seen.
+    /// Total bytes that went by in this direction; those behind the last piece were not seen.
     pub fn reaches(&mut self, direction: Direction, bytes: u64, out: &mut Vec<Exchange>) {
         let is_heard = matches!(self.state, State::Trying(..) | State::Decoding(_));
         let seen = self.positions.get(direction).unwrap_or(0);

@@ -41,7 +41,7 @@ pub(crate) trait Speech: Debug + Send {
         out: &mut Vec<Exchange>,
     ) -> Result<(), WrongProtocol>;
 
-    /// So many bytes of answers go by behind those that were captured. `true`: they can only belong to one
+    /// This many bytes of answers go by behind those that were captured. `true`: they can only belong to one
     /// answer, and so does all that comes before the client's next call.
     fn begin_tail(&mut self, _bytes: u64, _at_ns: u64) -> bool {
         false

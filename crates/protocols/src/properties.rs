@@ -79,7 +79,7 @@ pub(crate) struct Outcomes {
     pub(crate) sizes: usize,
 }
 
-/// Seeds of conversations: so many, or those of `SEED=FROM SEEDS=NUMBER`.
+/// Seeds of conversations: this many, or those of `SEED=FROM SEEDS=NUMBER`.
 pub(crate) fn seeds(many: u64) -> std::ops::Range<u64> {
     let given = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let from = given("SEED").unwrap_or(1);

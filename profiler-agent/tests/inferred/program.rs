@@ -65,7 +65,7 @@ template <class T> struct Box : Interface {
   virtual T get(long x) { sink = sink + sizeof(T) * 7 + x; return value; }
 };
 
-// Named by its header, inlined into whoever calls it.
+// Named by its header, inlined into its callers.
 __attribute__((noinline)) static long header_function(long x) { NOTE(); return x + sink; }
 ";
 

@@ -142,7 +142,7 @@ impl<'a> Mesh<'a> {
     }
 }
 
-/// Whether an edge leads to a container, from a certain one or (`None`) from whoever.
+/// Whether an edge leads to a container, from a certain one or (`None`) from any.
 fn is_hop(edge: &Value, client: Option<&str>, server: &str) -> bool {
     let client = client.is_none_or(|client| edge["client"]["container"] == client);
     client && edge["server"]["container"] == server

@@ -56,11 +56,11 @@ pub struct Options {
     pub without_token: Duration,
     /// Fewest rounds after the warm-up; what is held after the first is what later ones are compared with.
     pub rounds: usize,
-    /// Odd requests are sent in so many rounds, a share in each.
+    /// Odd requests are sent in this many rounds, a share in each.
     pub odd_shares: usize,
     /// Rounds go on until this time is over.
     pub whole: Duration,
-    /// Fewest requests with the token, and without: rounds are added until there are so many.
+    /// Fewest requests with the token, and without: rounds are added until there are this many.
     pub least: [u64; 2],
 }
 
@@ -117,7 +117,7 @@ struct Fuzz<'a> {
     runs: u32,
 }
 
-/// Fuzzes an agent of its own; `say` is told how far it is.
+/// Fuzzes an agent of its own; `say` receives the progress.
 pub fn run(options: &Options, mut say: impl FnMut(&str)) -> Result<Fuzzed> {
     ensure!(options.rounds >= 2, "growth shows from two rounds on");
     let (folder, _guard) = scratch_directory("api-fuzz")?;

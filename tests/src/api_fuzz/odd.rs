@@ -31,7 +31,7 @@ const MOST_SLOW: usize = 40;
 const BARE: [u16; 5] = [400, 414, 431, 501, 505];
 const PROBLEM: &str = "application/problem+json";
 
-/// Every so many-th request, from this one on.
+/// Every Nth request, from this one on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) of: usize,

@@ -1,4 +1,4 @@
-//! Pods of Kubernetes' API as the runtime is told of them: what the kubelet's `kuberuntime` does.
+//! Pods of Kubernetes' API as the runtime gets them: what the kubelet's `kuberuntime` does.
 
 use std::{
     collections::HashMap,

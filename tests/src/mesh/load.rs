@@ -1,4 +1,4 @@
-//! Loads of so many requests beside the mesh's own.
+//! Loads of a given number of requests beside the mesh's own.
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;

@@ -375,7 +375,7 @@ impl Mesh {
         self.run_load_at(self.options.rps, duration)
     }
 
-    /// The same with so many requests per second; 0: as fast as answers come.
+    /// The same with this many requests per second; 0: as fast as answers come.
     pub fn run_load_at(&self, rps: u32, duration: Duration) -> Result<LoadReport> {
         let load = self.launch_load(rps, duration, "measured-client")?;
         let output = load.finish(duration + START_LIMIT)?;

@@ -1,4 +1,4 @@
-//! What sidecars are told to report: traces, access logs and statistics, each to a sink of the mesh.
+//! What sidecars are configured to report: traces, access logs and statistics, each to a sink of the mesh.
 
 use std::path::Path;
 

@@ -41,7 +41,7 @@ impl Call {
         }
     }
 
-    /// Sends so many bytes.
+    /// Sends this many bytes.
     #[must_use]
     pub fn body(mut self, bytes: u64) -> Self {
         self.body_bytes = bytes;

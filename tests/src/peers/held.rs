@@ -25,7 +25,7 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// Probes are put in one after the other: once none was added for so long they are all there.
+/// Probes are put in one after the other: once none was added for this long they are all there.
 const REST: Duration = Duration::from_secs(1);
 /// The agent notes when the last one was in behind its breakpoint: a connection before that is one from before.
 const NOTED: Duration = Duration::from_millis(300);

@@ -23,7 +23,7 @@ use crate::{
 
 const LIMIT: Duration = Duration::from_mins(2);
 /// Once the broker has closed the connections of clients that have ended, its log has everything when nothing of
-/// clients was added for so long.
+/// clients was added for this long.
 const SETTLED: Duration = Duration::from_millis(700);
 
 /// A running broker.
@@ -117,7 +117,7 @@ impl Kafka {
         finish(client)
     }
 
-    /// Reads so many messages of a topic by the console consumer; its pid.
+    /// Reads this many messages of a topic by the console consumer; its pid.
     pub fn consume(&self, port: u16, topic: &str, count: u32, more: &[&str]) -> Result<u32> {
         let server = format!("127.0.0.1:{port}");
         let count = count.to_string();

@@ -49,7 +49,7 @@ impl Nginx {
         Self::start_with_workers(folder, speaks, 2)
     }
 
-    /// The same with so many workers.
+    /// The same with this many workers.
     pub fn start_with_workers(folder: &Path, speaks: Speaks, workers: usize) -> Result<Self> {
         let (port, backend_port) = (free_port()?, free_port()?);
         let files = folder.join("files");

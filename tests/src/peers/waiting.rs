@@ -24,12 +24,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The file in a folder that its client is told of and waits for.
+    /// The file in a folder that its client waits for.
     pub fn file(folder: &Path) -> PathBuf {
         folder.join("go")
     }
 
-    /// Starts a client that was told of [`Self::file`]. Returns when it is ready.
+    /// Starts a client that waits for [`Self::file`]. Returns when it is ready.
     pub fn start(client: Launch, folder: &Path) -> Result<Self> {
         let mut client = client.start()?;
         wait_until("the client is ready", LIMIT, || {

@@ -88,7 +88,7 @@ enum Connections {
     Short,
 }
 
-/// Asks on [`CONNECTIONS`] connections at once for each path, in this order, so many times on each.
+/// Asks on [`CONNECTIONS`] connections at once for each path, in this order, this many times on each.
 fn estimate_http1(
     folder: &Path,
     view: View,

@@ -55,7 +55,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// So many requests with one status.
+    /// Number of requests with one status.
     pub fn of(requests: u64, status: &str) -> Self {
         Self {
             requests,
@@ -283,7 +283,7 @@ fn compare(sample: &Value, left: &mut Truth, told: &mut Told) {
     }
 }
 
-/// Sizes that are told must be right; where some are not known, the sum is less.
+/// Reported sizes must be right; where some are not known, the sum is less.
 fn bytes_are_wrong(truth: &Truth, told: &Told) -> Vec<String> {
     let sum =
         |bytes: fn(&Counted) -> Option<u64>| -> Option<u64> { truth.values().map(bytes).sum() };

@@ -9,7 +9,7 @@ pub const BASE: &str = "base";
 /// Policies of the RBAC filter, of which the last one holds.
 const POLICIES: u32 = 30;
 
-/// What a connection to a collector or service needs beside the frames of whoever sends: reads of its answers and
+/// What a connection to a collector or service needs beside the frames of the sender: reads of its answers and
 /// writes that the event loop does later, as any connection upstream has them.
 const SHARED_CONNECTION: &[&str] = &[
     "http_codec",

@@ -227,7 +227,7 @@ pub fn record(
     Ok(windows)
 }
 
-/// Gives each mesh the load in turn, so many times.
+/// Gives each mesh the load in turn, this many times.
 fn take_turns(meshes: &mut [(&str, Mesh)], times: u32) -> Result<()> {
     for _ in 0..times {
         for (_, mesh) in &mut *meshes {

@@ -206,7 +206,7 @@ export const api = {
   processSymbols: (id: string, signal?: AbortSignal) =>
     json<ProcessSymbols>(`/processes/${encodeURIComponent(id)}/symbols`, signal),
   kernelObjects: (signal?: AbortSignal) => json<KernelObjects>("/self/kernel", signal),
-  /** Lets the kernel measure runs of programs for so long. */
+  /** Lets the kernel measure runs of programs for this long. */
   lendStatistics: (seconds: number) => post<KernelObjects>("/self/kernel/statistics", { seconds }),
   features: (signal?: AbortSignal) => json<{ items: readonly Feature[] }>("/features", signal),
   config: (signal?: AbortSignal) => json<{ items: readonly Setting[] }>("/config", signal),

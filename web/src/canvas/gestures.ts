@@ -12,7 +12,7 @@ const PAGE_PX = 400;
 export interface Gestures {
   /** Shows `factor` of the width around a place in the window. */
   readonly scaled: (factor: number, clientX: number) => void;
-  /** Moves what is shown by so many pixels. */
+  /** Moves the view by this many pixels. */
   readonly moved: (dx: number, dy: number) => void;
   readonly clicked: (clientX: number, clientY: number) => void;
 }

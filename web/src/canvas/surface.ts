@@ -14,9 +14,9 @@ import { pictureOf } from "./picture";
 export type Growth = "up" | "down";
 
 const ZOOM_MS = 140;
-/** So long after the last movement it is told. */
+/** Delay after the last movement before it is reported. */
 const SETTLED_MS = 160;
-/** Graphs higher than so many screens have a map beside them. */
+/** Graphs higher than this many screens have a map beside them. */
 const MAPPED_SCREENS = 2;
 
 export interface SurfaceEvents {

@@ -1,5 +1,5 @@
 // What a container is called wherever it is shown. Nothing here is safe to look at but what `containerTip`
-// gives: names are chosen by whoever started the container.
+// gives: names are chosen by the container's owner.
 
 import type { ContainerNames, NamedContainers, PodNames, Workload } from "../api/types";
 import { shortId, visible } from "./format";

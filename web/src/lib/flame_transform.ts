@@ -50,7 +50,7 @@ export function formatTransforms(transforms: readonly Transform[]): string {
     .join(",");
 }
 
-/** The list with the change at `position` moved by so many places; it stops at the ends. */
+/** The list with the change at `position` moved by this many places; it stops at the ends. */
 export function moveTransform(
   transforms: readonly Transform[],
   position: number,

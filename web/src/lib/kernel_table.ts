@@ -5,7 +5,7 @@ import { count } from "./format";
 
 export interface TableRemark {
   readonly text: string;
-  /** Counts are missing; otherwise it is only told. */
+  /** Counts are missing; otherwise it is only reported. */
   readonly bad: boolean;
 }
 

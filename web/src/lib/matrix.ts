@@ -101,13 +101,13 @@ export function matrixTable({ features, mechanisms, cells }: Matrix): MatrixTabl
 
 export const HEAT_LEVELS = 6;
 
-/** How dark a cell is, from 0; by the square root, so that small shares can be told from none. */
+/** How dark a cell is, from 0; by the square root, so that small shares differ visibly from none. */
 export function heatLevel(percent: number, most: number): number {
   if (!(percent > 0) || !(most > 0)) return 0;
   return Math.max(1, Math.min(HEAT_LEVELS, Math.ceil(Math.sqrt(percent / most) * HEAT_LEVELS)));
 }
 
-/** Rows and columns add to 100 % up to what rounding does; a different sum is told. */
+/** Rows and columns add to 100 % up to what rounding does; a different sum is reported. */
 export function sumsTo100(total: Sum): boolean {
   return Math.abs(total.share_percent - 100) < 0.05;
 }

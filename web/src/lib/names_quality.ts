@@ -3,7 +3,7 @@
 import type { NamesQuality, PoorModule } from "../api/types";
 import { percent } from "./format";
 
-/** From this share of unnamed frames on the reader is told that something can be done. */
+/** From this share of unnamed frames on the page suggests a remedy. */
 const POOR_SHARE = 0.05;
 
 /** What the share of named frames is, wherever it is shown. */

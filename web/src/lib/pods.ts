@@ -159,7 +159,7 @@ export function cores(value: number | null): string {
   return value === null ? "unknown" : value.toFixed(2);
 }
 
-/** What the sidecar takes of its pod, as a sentence; says why where it cannot be told. */
+/** The sidecar's share of its pod, as a sentence; has the reason where it is unknown. */
 export function sidecarLine({ kind, members, cpu }: Pod): string {
   if (kind !== "pod") return cpu.total === null ? "CPU not known yet" : `${cores(cpu.total)} cores`;
   const unread = cpu.unread === 0 ? "" : `, without ${cpu.unread} not read yet`;

@@ -192,7 +192,7 @@ describe("a pod", () => {
   });
 });
 
-/** A busy pod: so many callers, the first with most bytes. */
+/** A busy pod: this many callers, the first with most bytes. */
 const busy = (callers: number): Edge[] => [
   ...MESH,
   ...Array.from({ length: callers }, (_, i) => edge([null, null, `10.9.0.${i}`], ENVOY, 15006, 1000 - i)),

@@ -260,7 +260,7 @@ export interface AccessPoint extends Point {
   readonly head: string;
 }
 
-/** Lines to one port of one node that come from the same side meet when they are so many. */
+/** Lines to one port of one node that come from the same side meet when they are many. */
 const MEET = 3;
 
 export interface Drawn {

@@ -5,7 +5,7 @@ import { api, ProblemError } from "../api/client";
 import type { EdgeSeries } from "../api/types";
 
 const AGAIN_MS = 2_000;
-/** The agent reads a long measurement for the answer: at most one part of the time in so many. */
+/** The agent reads a long measurement for the answer: at most one part of the time in this many. */
 const SHARE = 10;
 
 export interface LiveSeries {

@@ -11,7 +11,7 @@ import { Changing } from "./changing";
 
 const PACE_MS = 4_000;
 const CHIP_PACE_MS = 30_000;
-/** The statistics stay on so long after the page was last seen. */
+/** How long the statistics stay on after the page was last seen. */
 const LEASE_S = 15;
 const RENEW_MS = 8_000;
 /** Above this a map is nearly full. */
@@ -27,7 +27,7 @@ export function useKernelPace(): void {
   }, []);
 }
 
-/** Keeps the kernel's statistics on while `wanted`; tells why not. */
+/** Keeps the kernel's statistics on while `wanted`; returns why not. */
 function useLease(wanted: boolean): string | null {
   const [error, setError] = useState<string | null>(null);
   useEffect(() => {

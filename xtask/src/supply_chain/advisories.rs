@@ -153,7 +153,7 @@ pub(super) fn database(workspace: &Workspace) -> Result<()> {
     )
 }
 
-/// Git without the settings of whoever runs it.
+/// Git without the user's settings.
 fn git(folder: &Path, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("git");
     command

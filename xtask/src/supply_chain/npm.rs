@@ -45,7 +45,7 @@ struct Vulnerability {
 /// What came of the question.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// So many packages without a known weakness.
+    /// Number of packages without a known weakness.
     Clean(u64),
     Weak(Vec<String>),
     /// The registry gave no report; its words.

@@ -1,4 +1,4 @@
-//! The step `runner`: what a developer is told when a test fails, by steps that fail on purpose.
+//! The step `runner`: the report of a failed test, by steps that fail on purpose.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::{debian::Package, workspace::Workspace};
 
 /// Set where these steps may be named.
 const ALLOWED: &str = "PROFILER_TEST_BROKEN";
-/// The cause stands in so many last lines.
+/// The cause is within this many last lines.
 const LAST_LINES: usize = 40;
 
 macro_rules! broken {

@@ -17,7 +17,7 @@ pub(super) struct Preparation {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) lane: Lane,
-    /// It is expected to take at most so many seconds on two processors.
+    /// It is expected to take at most this many seconds on two processors.
     pub(super) budget: u32,
     /// It is made where a step needs one of these; empty: always.
     pub(super) needs: &'static [Need],

@@ -21,7 +21,7 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) lane: Lane,
-    /// It is expected to take at most so many seconds (of CPU time, where it computes); half as many more are a failure.
+    /// It is expected to take at most this many seconds (of CPU time, where it computes); half as many more fail it.
     pub(super) budget: u32,
     /// Steps with the same word do not run beside each other.
     pub(super) lock: Option<&'static str>,

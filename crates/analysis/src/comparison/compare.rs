@@ -127,7 +127,7 @@ fn changes(a: &Side, b: &Side) -> CheckupComparison {
     }
 }
 
-/// A number that is known exactly for its window, with the doubt that so many samples would have about
+/// A number that is known exactly for its window, with the doubt that this many samples would have about
 /// another window of the same work.
 fn sampled(value: f64, samples: u64) -> Estimate {
     let half = HALF * value / float(samples.max(1)).sqrt();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::task::{Engine, TaskChange, TaskError, validate};
 
-/// Longest time between the creation of a check-up and the begin of one of its tasks; after that
+/// Longest time between the creation of a check-up and the start of one of its tasks; after that
 /// nothing is observed.
 const START_LIMIT: Duration = Duration::from_hours(2);
 
@@ -168,7 +168,7 @@ impl Checkups {
         }
     }
 
-    /// Observes from the begin of the on-CPU samples to their end, and keeps the record. When that
+    /// Observes from the start of the on-CPU samples to their end, and keeps the record. When that
     /// task fails, the others are observed.
     async fn observe(
         &self,

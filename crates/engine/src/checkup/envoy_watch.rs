@@ -55,7 +55,7 @@ impl EnvoyWatch {
     pub(super) fn start(key: ProcessKey) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let (tell, report) = sync_channel(1);
-        // Whoever runs the process chooses the answers.
+        // The answers are untrusted: the process chooses them.
         let give_up = move || {
             let addresses = envoy_admin::enter(key).and_then(|()| envoy_admin::candidates(key.pid));
             broker::keep_none()?;

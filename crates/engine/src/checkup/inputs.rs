@@ -57,7 +57,7 @@ impl CheckupInputs {
     }
 }
 
-/// With a capital at its begin and a stop at its end.
+/// With a capital at its start and a full stop at its end.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);

@@ -196,7 +196,7 @@ fn add_to_tally(tally: &mut Tally, seen: &ObservedRequest, of: u64) {
     }
 }
 
-/// Of each request so many; sizes stay those of what was seen.
+/// Multiplies each request; sizes stay those of what was seen.
 fn scaled(tally: &Tally, factor: f64) -> Tally {
     let each = |number: u64| times(number, factor);
     let Outcomes {

@@ -228,7 +228,7 @@ impl DecodedStream {
         }
     }
 
-    /// So many bytes went over it in all.
+    /// Total bytes that went over it.
     pub(super) fn reaches(
         &mut self,
         sent: Option<u64>,

@@ -126,7 +126,7 @@ impl Draws {
     }
 }
 
-/// How much wider than the normal distribution Student's is, as a ratio of variances, for the mean of so many.
+/// How much wider than the normal distribution Student's is, as a ratio of variances, for the mean of N values.
 fn spread(draws: u32) -> f64 {
     let freedom = f64::from(draws.saturating_sub(1));
     freedom / (freedom - 2.0)

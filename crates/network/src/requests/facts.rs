@@ -61,7 +61,7 @@ pub enum CaptureBytes {
     Usual,
     /// No more payload: nothing comes of it.
     Stop,
-    /// So many of the first bytes.
+    /// This many of the first bytes.
     First(u32),
 }
 

@@ -24,7 +24,7 @@ fn edge() -> EdgeKey {
     }
 }
 
-/// One that began at the time and took so long.
+/// One with this start and duration.
 fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> ObservedRequest {
     ObservedRequest {
         drawn: Drawn::ALL,

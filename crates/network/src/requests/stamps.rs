@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{event::PayloadPiece, observed_request::Moved};
 
-/// Pieces of one connection that are remembered: those between the begin and the end of a request
+/// Pieces of one connection that are remembered: those between the start and the end of a request
 /// beside others on its connection.
 const MAX_STAMPS: usize = 512;
 

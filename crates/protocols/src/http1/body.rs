@@ -3,7 +3,7 @@
 /// What is left of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     Chunked(Chunked),
     /// All until the connection ends.

@@ -84,7 +84,7 @@ pub(super) struct Http1 {
 /// Where to go on in a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// So many bytes further on.
+    /// This many bytes further on.
     Behind(usize),
     /// The rest after this many bytes cannot be read.
     Drop(usize),

@@ -121,7 +121,7 @@ pub(super) struct Frame {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// So many bytes of the preface have come.
+    /// Bytes of the preface received so far.
     Preface(usize),
     Header,
     Payload {

@@ -11,7 +11,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     First,
-    /// So many descriptions of columns to come.
+    /// Descriptions of columns still to come.
     Columns(u64),
     /// The end of descriptions, where the ends have not agreed to leave it out; else a row.
     EndOfColumns,

@@ -330,7 +330,7 @@ impl Session {
         self.order.passed(at_ns);
     }
 
-    /// Whether so many replies may come next.
+    /// Whether this many replies may come next.
     pub(super) fn awaits(&self, replies: usize) -> bool {
         let is_unbounded = self.subscribed || self.monitored || self.unseen;
         let has_several = self.open.iter().any(|open| open.kind != Kind::Usual);

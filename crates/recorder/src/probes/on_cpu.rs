@@ -58,7 +58,7 @@ pub struct SampleRecorderConfig {
     pub unwind: UnwindMethod,
     /// Whether waits are sampled, where a task does not say.
     pub wait_mode: WaitMode,
-    /// Each so many complete stacks one is walked a second time by an independent unwinder; 0:
+    /// One in this many complete stacks is walked a second time by an independent unwinder; 0:
     /// none is.
     pub verify_every: u32,
 }

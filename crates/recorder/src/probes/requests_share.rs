@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Time between two looks at the share, unless it is used up before.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
-/// A share that is used up sooner is judged by so much time: a short burst is not taken for what goes on.
+/// A share that is used up sooner is judged over at least this time: a short burst is not mistaken for the usual load.
 const LEAST_JUDGED: Duration = Duration::from_millis(60);
 /// At least one connection in this many is captured.
 const MOST: u32 = 1 << 16;
@@ -16,7 +16,7 @@ const MOST_IN_TURNS: u32 = 1 << 8;
 /// Part of the share, in percent, that may be used before more connections are captured again: twice as
 /// many need about twice the time.
 const FREE_PERCENT: u64 = 35;
-/// So many looks in a row must find that much unused: what is captured anew begins in the middle.
+/// This many looks in a row must find that much unused: what is captured anew begins in the middle.
 const CALM_LOOKS: u32 = 20;
 
 /// Open connections of which something comes between two looks, by a hash of each: more are few.
@@ -92,7 +92,7 @@ impl Share {
         micros(cpu) > self.allowed_us(interval)
     }
 
-    /// CPU time that may be used in so much time, in microseconds.
+    /// CPU time that may be used in a span of time, in microseconds.
     fn allowed_us(&self, elapsed: Duration) -> u64 {
         (micros(elapsed) / 100).saturating_mul(self.percent).max(1)
     }

@@ -55,7 +55,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// With so many that have probes.
+    /// With this many that have probes.
     pub(super) fn beside(probed: usize) -> Self {
         Self {
             left: MOST_PROBED.saturating_sub(probed),

@@ -49,7 +49,7 @@ enum Beside {
     Light,
     /// With the times of calls.
     Timed,
-    /// `bpftrace` counting the first so many of the hooks.
+    /// `bpftrace` counting the first N hooks.
     Peer(usize),
 }
 
@@ -185,7 +185,7 @@ impl Companion {
     }
 }
 
-/// `bpftrace` that counts the first so many hooks.
+/// `bpftrace` that counts the first N hooks.
 fn peer(hooks: usize, folder: &Path) -> Result<Running> {
     let probes: Vec<String> = HOOKS
         .iter()

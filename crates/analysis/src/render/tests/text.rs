@@ -167,7 +167,10 @@ fn the_svg_escapes_names_and_draws_unusual_profiles() {
     assert!(svg.contains("&lt;script&gt;alert("));
     assert!(!svg.contains("<script>alert("));
     let forbidden = |character: char| character.is_control() && !"\n\t\r".contains(character);
-    assert!(!svg.contains(forbidden), "control characters are not valid XML");
+    assert!(
+        !svg.contains(forbidden),
+        "control characters are not valid XML"
+    );
     assert!(text(&deep(), Format::Svg).contains("level_1"));
     let none = text(&empty(), Format::Svg);
     assert!(none.contains("no samples") && none.contains("Task &lt;7&gt; &amp; &quot;co&quot;"));

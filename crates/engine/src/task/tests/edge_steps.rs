@@ -15,7 +15,7 @@ use crate::store::Stream;
 
 use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, open, spec};
 
-/// An edge that wrote so many bytes so far.
+/// An edge with its bytes written so far.
 fn table(bytes: u64) -> EdgeTable {
     let end = Endpoint {
         pid: Some(1),
