@@ -43,7 +43,10 @@ describe("roles", () => {
       process(4, "sh", inContainer("proxy")),
       process(5, "pause", inContainer("pause")),
     ];
-    expect(role(members, 1)).toEqual({ role: "app", reason: "it is not a proxy and shares the pod with envoy" });
+    expect(role(members, 1)).toEqual({
+      role: "app",
+      reason: "it is not a proxy and shares the pod with envoy",
+    });
     expect(role(members, 2)?.role).toBe("sidecar");
     expect(role(members, 2)?.reason).toContain("shares the pod with httpbin");
     expect(role(members, 3)?.role).toBe("sidecar");
