@@ -143,7 +143,7 @@ impl Scene {
             Some(self.notes()).filter(|notes| notes.contains(expected))
         });
         let notes = notes.unwrap_or_else(|error| panic!("{error:#}: {}", self.notes()));
-        assert!(notes.contains("waits in memory"), "{notes}");
+        assert!(notes.contains("kept in memory"), "{notes}");
         for _ in 0..5 {
             assert_eq!(agent.api.profile(id, "folded", "").unwrap().text(), *folded);
             let table = agent.api.get_json("/api/v1/network/edges").unwrap();

@@ -20,24 +20,67 @@ pub struct CollectRequest {
     pub spec: TaskSpec,
 }
 
-/// Part of a running collection's result, self-contained, about four per second.
-/// All chunks of a collection have the same `origin_ns`.
+/// Part of a running collection's result, about four per second.
 #[derive(Debug)]
 pub struct Chunk {
-    pub profile: Profile,
-    /// The whole result so far of a task that watches connections, in place of samples.
-    pub edges: Option<EdgeTable>,
-    /// The requests so far, of a task that looks for them; beside the edges.
-    pub requests: Option<RequestTable>,
-    /// What was seen of event loops so far, beside the samples.
-    pub event_loop: Option<EventLoopTable>,
-    pub effective_frequency_hz: u32,
-    /// What happened to waits since the last chunk.
-    pub waits: WaitCounts,
-    /// In the last chunk, where samples stand for CPU time.
-    pub coverage: Option<CpuCoverage>,
+    pub part: Part,
+    /// No process of the target is left; `true` once.
+    pub target_ended: bool,
     /// New remarks for the user.
     pub notes: Vec<String>,
+}
+
+/// The result itself, by what a task records.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are four a second")]
+pub enum Part {
+    Samples(Samples),
+    Edges(Edges),
+}
+
+/// Samples, waits or both since the last part; self-contained.
+/// All parts of a collection have the same `origin_ns`.
+#[derive(Debug)]
+pub struct Samples {
+    pub profile: Profile,
+    pub effective_frequency_hz: u32,
+    /// What happened to waits since the last part.
+    pub waits: WaitCounts,
+    /// In the last part, where samples stand for CPU time.
+    pub coverage: Option<CpuCoverage>,
+    /// What was seen of event loops so far, beside the samples.
+    pub event_loop: Option<EventLoopTable>,
+}
+
+/// The whole result so far of a task that watches connections.
+#[derive(Debug)]
+pub struct Edges {
+    pub table: EdgeTable,
+    /// Of a task that looks for requests.
+    pub requests: Option<RequestTable>,
+}
+
+impl From<Part> for Chunk {
+    fn from(part: Part) -> Self {
+        Self {
+            part,
+            target_ended: false,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl From<Profile> for Samples {
+    /// Nothing but the profile.
+    fn from(profile: Profile) -> Self {
+        Self {
+            profile,
+            effective_frequency_hz: 0,
+            waits: WaitCounts::default(),
+            coverage: None,
+            event_loop: None,
+        }
+    }
 }
 
 /// Asks a collection to stop; dropping it asks as well.

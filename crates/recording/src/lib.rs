@@ -4,5 +4,7 @@
 mod collector;
 mod status;
 
-pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+pub use collector::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, Samples, StopHandle,
+};
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};

@@ -8,7 +8,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
 };
-use profiler_recording::Chunk;
+use profiler_recording as recording;
 use serde::Serialize;
 
 use super::{
@@ -141,10 +141,8 @@ struct Edges {
 impl Watcher for Edges {
     const WORDS: [&'static str; 3] = ["watch", "watched", "watching"];
 
-    fn take(&mut self, chunk: &mut Chunk) {
-        let Some(table) = chunk.edges.take().map(Arc::new) else {
-            return;
-        };
+    fn take(&mut self, part: recording::Edges) {
+        let table = Arc::new(part.table);
         if self.wants_series {
             let window = table.window.unwrap_or_default();
             let counted_ns = window.to_ns.saturating_sub(window.from_ns);

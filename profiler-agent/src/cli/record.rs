@@ -20,7 +20,7 @@ use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
     StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
 };
-use profiler_recording::{CollectRequest, Collection, Collector};
+use profiler_recording::{CollectRequest, Collection, Collector, Part};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -32,9 +32,7 @@ use crate::{
     rule_files,
     terminal::{self, Text},
 };
-use profiler_recorder::probes::{
-    ProbeStatuses, SampleRecorder, SampleRecorderConfig, TARGET_ENDED,
-};
+use profiler_recorder::probes::{ProbeStatuses, SampleRecorder, SampleRecorderConfig};
 
 /// Share of frames without a name in one file from which on the remedy is said.
 const HINT_PERCENT: f64 = 10.0;
@@ -196,11 +194,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
         tokio::select! {
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
-                samples += chunk.profile.total_count();
-                waits.merge(&chunk.waits);
-                coverage = chunk.coverage.or(coverage);
-                event_loop = chunk.event_loop.or(event_loop);
-                if chunk.notes.iter().any(|note| note.starts_with(TARGET_ENDED)) {
+                if chunk.target_ended {
                     ended = true;
                     collection.stop.stop();
                 }
@@ -208,13 +202,18 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                     bar.suspend(|| terminal::err_line(format_args!("note: {note}")));
                     notes.push(note);
                 }
+                let Part::Samples(part) = chunk.part else { continue };
+                samples += part.profile.total_count();
+                waits.merge(&part.waits);
+                coverage = part.coverage.or(coverage);
+                event_loop = part.event_loop.or(event_loop);
                 builder
                     .get_or_insert_with(|| ProfileBuilder::new(
-                        chunk.profile.origin_ns,
-                        chunk.profile.bucket_ns,
-                        chunk.profile.clock,
+                        part.profile.origin_ns,
+                        part.profile.bucket_ns,
+                        part.profile.clock,
                     ))
-                    .merge(&chunk.profile);
+                    .merge(&part.profile);
             }
             () = &mut end, if !ended => {
                 ended = true;

@@ -8,7 +8,7 @@ use profiler_model::{
     DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec, TaskState,
     WaitRules,
 };
-use profiler_recording::Chunk;
+use profiler_recording::Edges;
 
 use super::{
     CliError, flags, requests_table,
@@ -121,8 +121,8 @@ impl Watcher for Requests {
         self.live = self.is_live.then(Live::new);
     }
 
-    fn take(&mut self, chunk: &mut Chunk) {
-        let Some(table) = chunk.requests.take() else {
+    fn take(&mut self, part: Edges) {
+        let Some(table) = part.requests else {
             return;
         };
         if let Some(live) = &mut self.live {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use profiler_host::process::ProcessTable;
 use profiler_model::TaskSpec;
-use profiler_recording::{Chunk, CollectRequest, Collector as _};
+use profiler_recording::{CollectRequest, Collector as _, Edges, Part};
 
 use super::{Signals, say};
 use crate::terminal;
-use profiler_recorder::probes::{NetworkCollector, NetworkConfig, ProbeStatuses, TARGET_ENDED};
+use profiler_recorder::probes::{NetworkCollector, NetworkConfig, ProbeStatuses};
 
 /// A command, in its own words.
 pub(super) trait Watcher {
@@ -20,8 +20,8 @@ pub(super) trait Watcher {
     /// The collection has begun.
     fn begin(&mut self) {}
 
-    /// What has come since; its notes are said afterwards.
-    fn take(&mut self, chunk: &mut Chunk);
+    /// The whole result so far; notes are printed afterwards.
+    fn take(&mut self, part: Edges);
 }
 
 /// Collects until the duration is over, the target's last process has ended, or a signal.
@@ -77,10 +77,12 @@ async fn collect<W: Watcher>(
     loop {
         tokio::select! {
             chunk = collection.chunks.recv() => {
-                let Some(mut chunk) = chunk else { break };
-                watcher.take(&mut chunk);
+                let Some(chunk) = chunk else { break };
+                if let Part::Edges(part) = chunk.part {
+                    watcher.take(part);
+                }
                 say(&chunk.notes);
-                if chunk.notes.iter().any(|note| note == TARGET_ENDED) {
+                if chunk.target_ended {
                     collection.stop.stop();
                 }
             }

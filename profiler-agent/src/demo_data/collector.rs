@@ -3,10 +3,10 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use profiler_clock::wall_ns;
-use profiler_model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts};
+use profiler_model::{EdgeTable, Losses, TaskKind};
 use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
-    ProbeStatusSource, ProgramStats, StopHandle,
+    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, ProbeState,
+    ProbeStatus, ProbeStatusSource, ProgramStats, StopHandle,
 };
 use tokio::sync::mpsc;
 
@@ -33,16 +33,10 @@ impl Collector for Recorded {
         }
         let origin_ns = wall_ns();
         let (sender, chunks) = mpsc::channel(1);
-        let chunk = Chunk {
-            event_loop: None,
-            profile: ProfileBuilder::new(origin_ns, 1, Clock::Switches).finish(),
-            edges: Some(self.edges.clone()),
+        let chunk = Chunk::from(Part::Edges(Edges {
+            table: self.edges.clone(),
             requests: None,
-            effective_frequency_hz: request.spec.frequency_hz,
-            waits: WaitCounts::default(),
-            coverage: None,
-            notes: Vec::new(),
-        };
+        }));
         let (stop, flag) = StopHandle::new();
         let failed = |error: std::io::Error| CollectError::Probe {
             probe: "network",

@@ -1,7 +1,7 @@
 use std::{path::Path, time::Instant};
 
-use profiler_model::{Clock, ProfileBuilder, Target, WaitCounts};
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+use profiler_model::{Clock, ProfileBuilder, Target};
+use profiler_recording::{CollectError, CollectRequest, Collection, Collector, Part, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -30,17 +30,9 @@ impl Collector for Collections {
             while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let chunk = Chunk {
-                profile: ProfileBuilder::new(origin_ns, 20_000_000, Clock::CpuClock).finish(),
-                edges: None,
-                requests: None,
-                event_loop: None,
-                effective_frequency_hz: 99,
-                waits: WaitCounts::default(),
-                coverage: None,
-                notes: Vec::new(),
-            };
-            drop(sender.send(chunk).await);
+            let profile = ProfileBuilder::new(origin_ns, 20_000_000, Clock::CpuClock).finish();
+            let samples = Part::Samples(profile.into());
+            drop(sender.send(samples.into()).await);
         });
         Ok(Collection {
             origin_ns,

@@ -29,8 +29,13 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
     let before = schedstat(pid);
     watched.read();
     let began = schedstat(pid);
-    std::thread::sleep(Duration::from_millis(300));
-    let ending = schedstat(pid);
+    // On a busy machine the program may get no CPU for a while.
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let mut ending = began;
+    while ending[0] < began[0] + 50_000_000 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+        ending = schedstat(pid);
+    }
     watched.read();
     let after = schedstat(pid);
     busy.kill().unwrap();
@@ -62,7 +67,7 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
             "{observed} of {least} to {most}"
         );
     }
-    assert!(cpu > 0 && process.to_ns - process.from_ns >= 300_000_000);
+    assert!(cpu >= 50_000_000, "{cpu}");
     assert!(process.requests.is_none() && process.configuration.is_none());
 }
 

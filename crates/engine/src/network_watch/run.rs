@@ -6,7 +6,7 @@ use std::{
 };
 
 use profiler_model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
-use profiler_recording::{CollectRequest, Collection, Collector};
+use profiler_recording::{CollectRequest, Collection, Collector, Edges, Part};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -134,7 +134,9 @@ async fn collect(
             }
             return End::Failed("the collection ended by itself".to_owned());
         };
-        let Some(table) = chunk.edges else { continue };
+        let Part::Edges(Edges { table, .. }) = chunk.part else {
+            continue;
+        };
         let all = Arc::new(ledger.take(table));
         history.take(&all);
         watched.send_modify(|watched| {

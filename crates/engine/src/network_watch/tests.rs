@@ -5,10 +5,8 @@ use std::{
     time::Duration,
 };
 
-use profiler_model::{
-    Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts,
-};
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, StopHandle};
+use profiler_model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer};
+use profiler_recording::{CollectError, CollectRequest, Collection, Edges, Part, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -61,19 +59,11 @@ impl Collector for Flaky {
             });
         }
         let (sender, chunks) = mpsc::channel(2);
-        let profile = profiler_model::ProfileBuilder::new(0, 1, profiler_model::Clock::Switches);
-        sender
-            .try_send(Chunk {
-                event_loop: None,
-                profile: profile.finish(),
-                edges: Some(table(start as u64 * 10)),
-                requests: None,
-                effective_frequency_hz: 0,
-                waits: WaitCounts::default(),
-                coverage: None,
-                notes: Vec::new(),
-            })
-            .unwrap();
+        let edges = Edges {
+            table: table(start as u64 * 10),
+            requests: None,
+        };
+        sender.try_send(Part::Edges(edges).into()).unwrap();
         let (stop, stopped) = StopHandle::new();
         if start > 1 {
             std::thread::spawn(move || {

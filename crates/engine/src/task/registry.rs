@@ -271,27 +271,14 @@ impl Registry {
     }
 }
 
-/// How a note ends about a disk that refused a result.
-const WAITS: &str = "the result waits in memory";
-/// How it ends when the result was written after all.
-const WAITED: &str = "the result waited in memory and was written later";
-
-/// What a task says while the disk refuses its result for this reason.
+/// What a task notes when the disk refuses its result for this reason.
 pub(super) fn waits_note(reason: &str) -> String {
-    format!("could not write to the data directory ({reason}); {WAITS}")
+    format!("could not write to the data directory ({reason}); the result was kept in memory")
 }
 
-/// What waited has been written: the notes about it say so.
-pub(super) fn say_written(task: &mut Task) {
-    let notes = std::mem::take(&mut task.notes);
-    let notes = notes
-        .into_iter()
-        .map(|note| match note.strip_suffix(WAITS) {
-            Some(begin) => format!("{begin}{WAITED}"),
-            None => note,
-        });
-    add_notes(task, notes);
-}
+/// What it notes when all of it has been written.
+pub(super) const WRITTEN_NOTE: &str =
+    "what was kept in memory has been written to the data directory";
 
 /// Adds remarks, each text once, up to a limit.
 pub(super) fn add_notes(task: &mut Task, notes: impl IntoIterator<Item = String>) {

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use profiler_model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState};
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection};
+use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Edges, Part, Samples};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -23,7 +23,7 @@ use profiler_memory::Ceiling;
 use super::{
     edge_steps::{self, Steps},
     engine::Inner,
-    registry::{Slot, StopCause, add_notes, say_written, waits_note},
+    registry::{Slot, StopCause, WRITTEN_NOTE, add_notes, waits_note},
     result::segment_number,
     target_names::target_names,
     upkeep::merge_any,
@@ -206,22 +206,30 @@ impl<'a> Run<'a> {
     /// Adds a chunk to the task's record and hands it to the store.
     async fn take(&mut self, chunk: Chunk) {
         let Chunk {
+            part,
+            target_ended: _,
+            notes,
+        } = chunk;
+        self.update(|task| add_notes(task, notes));
+        match part {
+            Part::Samples(samples) => self.take_samples(samples).await,
+            Part::Edges(Edges { table, requests }) => {
+                if let Some(requests) = requests {
+                    self.keep_requests(requests).await;
+                }
+                self.keep_edges(table).await;
+            }
+        }
+    }
+
+    async fn take_samples(&mut self, part: Samples) {
+        let Samples {
             profile,
-            edges,
-            requests,
             event_loop,
             effective_frequency_hz,
             waits,
             coverage,
-            notes,
-        } = chunk;
-        if let Some(requests) = requests {
-            self.keep_requests(requests).await;
-        }
-        if let Some(edges) = edges {
-            self.update(|task| add_notes(task, notes));
-            return self.keep_edges(edges).await;
-        }
+        } = part;
         if let Some(table) = event_loop {
             self.keep_loops(table).await;
         }
@@ -249,7 +257,6 @@ impl<'a> Run<'a> {
                 task.coverage.get_or_insert_default().merge(&coverage);
             }
             task.effective_frequency_hz = Some(effective_frequency_hz);
-            add_notes(task, notes);
         });
         let stored = self
             .inner
@@ -418,7 +425,7 @@ impl<'a> Run<'a> {
     /// Everything that waited has been written.
     fn store_works(&mut self) {
         if self.failing.take().is_some() {
-            self.update(say_written);
+            self.note(WRITTEN_NOTE);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::store::{SegmentKey, Store, StoreError, StoreHandle, Stream};
 use super::{
     edge_steps,
     engine::Inner,
-    registry::{add_notes, say_written},
+    registry::{WRITTEN_NOTE, add_notes},
     result::merge_segment,
     retention::{Removal, plan},
 };
@@ -121,7 +121,7 @@ impl Inner {
         for (id, waiting) in written {
             let task = self.registry.update(id, |task| {
                 task.losses.take_back(LossKind::StoreWriteFailed, waiting);
-                say_written(task);
+                add_notes(task, [WRITTEN_NOTE.to_owned()]);
             });
             self.registry.announce(id);
             if let Some(task) = task {

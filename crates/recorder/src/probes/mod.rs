@@ -36,7 +36,7 @@ mod wait_watch;
 
 pub use board::ProbeStatuses;
 pub use kinds::KindCollector;
-pub use network::{NetworkCollector, NetworkConfig, TARGET_ENDED};
+pub use network::{NetworkCollector, NetworkConfig};
 pub use on_cpu::{SampleRecorder, SampleRecorderConfig};
 pub use process_events::ProcessEvents;
 pub use unix_sockets::is_never_of_unix_sockets;

@@ -23,13 +23,13 @@ use profiler_common::{
     network_calls::CallTimes,
 };
 use profiler_host::process::ProcessTable;
-use profiler_model::{
-    Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
-};
+use profiler_model::{EdgeTable, ProcessKey, RequestOptions, Window};
 use profiler_network::edges::{
     Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of,
 };
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+use profiler_recording::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, StopHandle,
+};
 use profiler_sandbox::broker::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
@@ -65,7 +65,7 @@ const EVICTOR: &ProgramRow = row("network_evict");
 const EVICTION: &str = "eviction";
 
 /// What a result says when nothing more can come.
-pub const TARGET_ENDED: &str = "every process of the target has ended";
+pub(super) const TARGET_ENDED: &str = "every process of the target has ended";
 
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
@@ -506,6 +506,10 @@ impl Session {
         let gone = self.is_target_gone()?;
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
+        let result = Edges {
+            table: result,
+            requests,
+        };
         // Pods that fit the target's selector by now.
         let followed = if last {
             Vec::new()
@@ -513,7 +517,12 @@ impl Session {
             self.target.follow(&self.table, &mut self.object)
         };
         let notes = ended.into_iter().chain(remark).chain(followed).collect();
-        if self.send((result, requests), notes, last) && gone {
+        let chunk = Chunk {
+            part: Part::Edges(result),
+            target_ended: gone,
+            notes,
+        };
+        if self.send(chunk, last) && gone {
             // It is reported once.
             self.can_end = false;
         }
@@ -532,23 +541,7 @@ impl Session {
     }
 
     /// Hands a result over; false when there is no room for it.
-    fn send(
-        &self,
-        (edges, requests): (EdgeTable, Option<RequestTable>),
-        notes: Vec<String>,
-        last: bool,
-    ) -> bool {
-        let profile = ProfileBuilder::new(self.origin.epoch_ns, 1, Clock::Switches).finish();
-        let chunk = Chunk {
-            event_loop: None,
-            profile,
-            edges: Some(edges),
-            requests,
-            effective_frequency_hz: 0,
-            waits: WaitCounts::default(),
-            coverage: None,
-            notes,
-        };
+    fn send(&self, chunk: Chunk, last: bool) -> bool {
         if last {
             // Fails only without a receiver, which then misses nothing.
             self.sender.blocking_send(chunk).is_ok()

@@ -8,7 +8,7 @@ use std::{
 use profiler_common::counter::{self, COUNTERS};
 use profiler_host::process::ProcessTable;
 use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
-use profiler_recording::{Chunk, ProgramStats};
+use profiler_recording::{Chunk, Part, ProgramStats, Samples};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
@@ -85,6 +85,8 @@ pub(super) struct Session {
     /// The newest table of event loops that was not sent.
     loop_table: Option<EventLoopTable>,
     notes: Vec<String>,
+    /// Not yet handed on.
+    target_ended: bool,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
     /// Whether names were asked for of threads that sleep since the start.
@@ -134,6 +136,7 @@ impl Session {
             comparison: Comparison::default(),
             loop_table: None,
             notes: Vec::new(),
+            target_ended: false,
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
             sleepers_known: false,
@@ -293,37 +296,38 @@ impl Session {
         let Ok(permit) = self.parts.sender.try_reserve() else {
             return;
         };
-        let mut chunk = Self::chunk(
+        let mut chunk = Self::samples(
             &mut self.rows,
-            &mut self.notes,
             self.parts.effective_hz(),
             self.sent..self.covered,
             self.parts.waits.take(),
         );
         chunk.event_loop = self.loop_table.take();
         self.sent = self.covered;
-        permit.send(chunk);
+        permit.send(Chunk {
+            part: Part::Samples(chunk),
+            target_ended: std::mem::take(&mut self.target_ended),
+            notes: Self::take_notes(&mut self.notes, &mut self.rows),
+        });
     }
 
-    fn chunk(
+    fn samples(
         rows: &mut SampleAssembler,
-        notes: &mut Vec<String>,
         effective_frequency_hz: u32,
         range: std::ops::Range<Duration>,
         waits: WaitCounts,
-    ) -> Chunk {
-        let mut notes = std::mem::take(notes);
-        notes.append(&mut rows.notes);
-        Chunk {
-            edges: None,
-            requests: None,
-            event_loop: None,
-            profile: rows.take(range.start, range.end),
+    ) -> Samples {
+        Samples {
             effective_frequency_hz,
             waits,
-            coverage: None,
-            notes,
+            ..rows.take(range.start, range.end).into()
         }
+    }
+
+    fn take_notes(notes: &mut Vec<String>, rows: &mut SampleAssembler) -> Vec<String> {
+        let mut notes = std::mem::take(notes);
+        notes.append(&mut rows.notes);
+        notes
     }
 
     fn housekeeping(&mut self) {
@@ -366,7 +370,9 @@ impl Session {
             ..
         } = &mut self.parts;
         self.notes.extend(target.follow(table, object));
-        self.notes.extend(target.end_note(object, *origin));
+        let ended = target.end_note(object, *origin);
+        self.target_ended |= ended.is_some();
+        self.notes.extend(ended);
         self.keep_budget(now);
         self.watch_waits(now);
         if !self.notes.is_empty() || self.loop_table.is_some() {
@@ -560,11 +566,16 @@ impl Session {
         let range = self.sent..self.covered;
         let hz = self.parts.effective_hz();
         let waits = self.parts.waits.take();
-        let mut last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
+        let mut last = Self::samples(&mut self.rows, hz, range, waits);
         last.event_loop = self.loop_table.take();
         last.coverage = coverage;
+        let chunk = Chunk {
+            part: Part::Samples(last),
+            target_ended: self.target_ended,
+            notes: Self::take_notes(&mut self.notes, &mut self.rows),
+        };
         // Fails only when the receiver is gone.
-        let _unheard = self.parts.sender.blocking_send(last);
+        let _unheard = self.parts.sender.blocking_send(chunk);
     }
 
     fn publish_statistics(&self) {

@@ -365,7 +365,6 @@ fn left_out_children(pids: &[u32], table: &ProcessTable) -> Vec<String> {
     pids.iter().filter_map(note).collect()
 }
 
-/// Begins with [`TARGET_ENDED`].
 fn ended_after(origin: Origin, ended_ns: u64) -> String {
     let after = Duration::from_nanos(ended_ns.saturating_sub(origin.kernel_ns));
     format!(

@@ -38,8 +38,8 @@ use profiler_model::{
     Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
 use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
-    ProbeStatusSource, ProgramStats, StopHandle,
+    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, ProbeState,
+    ProbeStatus, ProbeStatusSource, ProgramStats, Samples, StopHandle,
 };
 use profiler_symbolize::{Renamer, SymbolPacks};
 use serde_json::Value;
@@ -131,19 +131,22 @@ impl Collector for FakeCollector {
         let (sender, chunks) = mpsc::channel(4);
         let many = request.spec.frequency_hz == MANY_HZ;
         let times = if many { 100 } else { 1 };
+        let part = if request.spec.kind.has_edges() {
+            Part::Edges(Edges {
+                table: edges::table_with_connection(),
+                requests: (request.spec.kind == profiler_model::TaskKind::Requests)
+                    .then(requests::table),
+            })
+        } else {
+            let profile = sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]);
+            Part::Samples(Samples {
+                effective_frequency_hz: request.spec.frequency_hz,
+                ..profile.into()
+            })
+        };
         let chunk = Chunk {
-            event_loop: None,
-            edges: request
-                .spec
-                .kind
-                .has_edges()
-                .then(edges::table_with_connection),
-            requests: (request.spec.kind == profiler_model::TaskKind::Requests)
-                .then(requests::table),
-            profile: sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]),
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: request.spec.frequency_hz,
+            part,
+            target_ended: false,
             notes: vec!["a remark".into()],
         };
         sender.try_send(chunk).unwrap();

@@ -7,7 +7,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
 };
-use profiler_recording::{Chunk, CollectRequest, Collection, Collector, StopHandle};
+use profiler_recording::{Chunk, CollectRequest, Collection, Collector, Part, StopHandle};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -229,31 +229,24 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
 }
 
 fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
-    let Chunk {
-        profile,
-        edges,
-        requests: _,
-        event_loop,
-        effective_frequency_hz: _,
-        waits: _,
-        // The counters of the observer say it of the same processes.
-        coverage: _,
-        notes,
-    } = chunk;
-    for note in notes {
+    for note in chunk.notes {
         if !kept.notes.contains(&note) {
             kept.notes.push(note);
         }
     }
-    if event_loop.is_some() {
-        // The whole table so far.
-        kept.event_loops = event_loop;
-    }
-    if edges.is_some() {
-        // The whole table so far.
-        kept.edges = edges;
-        return;
-    }
+    let profile = match chunk.part {
+        // The whole table so far, as that of event loops.
+        Part::Edges(part) => {
+            kept.edges = Some(part.table);
+            return;
+        }
+        Part::Samples(part) => {
+            if part.event_loop.is_some() {
+                kept.event_loops = part.event_loop;
+            }
+            part.profile
+        }
+    };
     builder
         .get_or_insert_with(|| {
             ProfileBuilder::new(profile.origin_ns, profile.bucket_ns, profile.clock)

@@ -15,7 +15,9 @@ use profiler_model::{
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
     TaskSpec, ThreadState,
 };
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+use profiler_recording::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, Samples, StopHandle,
+};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -26,6 +28,13 @@ use crate::{
 pub(super) const ORIGIN_NS: u64 = 1_700_000_000_000_000_000;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
+fn samples(profile: Profile) -> Samples {
+    Samples {
+        effective_frequency_hz: 49,
+        ..profile.into()
+    }
+}
+
 /// The collecting side of one started collection.
 pub(super) struct Session {
     chunks: Option<mpsc::Sender<Chunk>>,
@@ -33,79 +42,46 @@ pub(super) struct Session {
 }
 
 impl Session {
+    async fn send_chunk(&self, chunk: impl Into<Chunk>) {
+        let chunks = self.chunks.as_ref().unwrap();
+        chunks.send(chunk.into()).await.unwrap();
+    }
+
     pub(super) async fn send(&self, profile: Profile) {
-        let chunk = Chunk {
-            event_loop: None,
-            edges: None,
-            requests: None,
-            profile,
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: 49,
-            notes: Vec::new(),
-        };
-        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+        self.send_chunk(Part::Samples(samples(profile))).await;
     }
 
     pub(super) async fn send_loops(&self, profile: Profile, table: profiler_model::EventLoopTable) {
-        let chunk = Chunk {
+        let samples = Samples {
             event_loop: Some(table),
-            edges: None,
-            requests: None,
-            profile,
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: 49,
-            notes: Vec::new(),
+            ..samples(profile)
         };
-        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+        self.send_chunk(Part::Samples(samples)).await;
     }
 
     pub(super) async fn send_note(&self, note: &str) {
-        let notes = vec![note.to_owned()];
         let chunk = Chunk {
-            event_loop: None,
-            edges: None,
-            requests: None,
-            profile: profile(0, 0, 0),
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: 49,
-            notes,
+            part: Part::Samples(samples(profile(0, 0, 0))),
+            target_ended: false,
+            notes: vec![note.to_owned()],
         };
-        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+        self.send_chunk(chunk).await;
     }
 
-    pub(super) async fn send_edges(&self, edges: profiler_model::EdgeTable) {
-        let chunk = Chunk {
-            event_loop: None,
-            edges: Some(edges),
-            requests: None,
-            profile: profile(0, 0, 0),
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: 0,
-            notes: Vec::new(),
-        };
-        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+    pub(super) async fn send_edges(&self, table: profiler_model::EdgeTable) {
+        let requests = None;
+        self.send_chunk(Part::Edges(Edges { table, requests }))
+            .await;
     }
 
     pub(super) async fn send_requests(
         &self,
-        edges: profiler_model::EdgeTable,
+        table: profiler_model::EdgeTable,
         requests: profiler_model::RequestTable,
     ) {
-        let chunk = Chunk {
-            event_loop: None,
-            edges: Some(edges),
-            requests: Some(requests),
-            profile: profile(0, 0, 0),
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            effective_frequency_hz: 0,
-            notes: Vec::new(),
-        };
-        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+        let requests = Some(requests);
+        self.send_chunk(Part::Edges(Edges { table, requests }))
+            .await;
     }
 
     /// Closes the channel, as a collector does after its last chunk.
