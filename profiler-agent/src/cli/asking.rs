@@ -178,7 +178,7 @@ mod tests {
                     "https://{}/",
                     peer(Some(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
                 ),
-                "write http:// if it is an agent without a certificate",
+                "use http:// if the agent has no certificate",
             ),
             (format!("http://{}/", peer(None)), "no answer from http://"),
             ("nonsense".to_owned(), "is not an address of an agent"),

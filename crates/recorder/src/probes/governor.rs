@@ -21,6 +21,15 @@ pub(super) struct Adjustment {
     pub(super) note: String,
 }
 
+/// CPU time of all threads of the agent.
+pub(super) fn agent_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
 /// Watches the cost of one collection.
 #[derive(Debug)]
 pub(super) struct Governor {

@@ -18,7 +18,7 @@ use super::{
     comparison::Comparison,
     coverage::CpuAccounts,
     event_loop::EventLoopWatch,
-    governor::{Governor, Spent},
+    governor::{Governor, Spent, agent_cpu},
     kernel_losses::LOSS_COUNTERS,
     on_cpu::LOOP_WAIT,
     source::{Source, not_sampled, still_running, unfinished},
@@ -596,13 +596,4 @@ impl Session {
             .collect();
         self.parts.statuses.running(self.parts.id, statistics);
     }
-}
-
-/// CPU time of all threads of the agent.
-fn agent_cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
 }
