@@ -26,6 +26,7 @@ mod run;
 mod demo;
 mod record_demo_data;
 mod manifests;
+mod new_probe;
 mod check;
 mod tidy;
 mod supply_chain;
@@ -76,6 +77,11 @@ enum Command {
     Web,
     /// Formatting, lints, documentation and house rules
     Check,
+    /// Write the skeleton of a probe, which counts execs until it is changed, and register it
+    NewProbe {
+        /// Its name: small letters, digits and `_`, as in `exec_count`
+        name: String,
+    },
     /// Write NOTICE, the list of what the shipped program consists of
     Notice,
     /// Replace the snapshot of security advisories for crates
@@ -135,6 +141,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Ebpf => ebpf::run(&workspace),
         Command::Web => web::run(&workspace),
         Command::Check => check::run(&workspace),
+        Command::NewProbe { name } => new_probe::run(&workspace, &name),
         Command::Notice => notice::run(&workspace),
         Command::Advisories(args) => supply_chain::renew(&workspace, &args),
         Command::Bench { arguments } => bench::run(&workspace, &arguments),

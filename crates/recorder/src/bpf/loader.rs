@@ -96,8 +96,9 @@ pub struct LoadedObject {
 }
 
 impl LoadedObject {
-    /// Creates the maps and loads the on-CPU and process programs that are not denied. Programs of
-    /// processes that fail are reported in the second value, with their reason; the others go on.
+    /// Creates the maps, loads what `counting` asks for, and attaches the programs of processes (and, where nothing is
+    /// counted, those that run as long as the agent). Those that fail are reported in the second value, with their
+    /// reason; the others go on.
     pub fn load(request: &ObjectRequest) -> Result<(Self, Vec<LoadError>), LoadError> {
         if !object::is_embedded() {
             return Err(LoadError::NotEmbedded);
@@ -179,9 +180,9 @@ impl LoadedObject {
             unix_failure,
         };
         let mut failures = Vec::new();
-        for row in programs_of(&[Group::ProcessEvents]) {
-            if let Err(error) = loaded.start_process_program(row, &btf) {
-                tracing::warn!(%error, "process events are degraded");
+        for row in programs_of(permanent(request.counting)) {
+            if let Err(error) = loaded.start_tracepoint(row, &btf) {
+                tracing::warn!(%error, without = row.without, "a program is not attached");
                 failures.push(error);
             }
         }
@@ -330,11 +331,7 @@ impl LoadedObject {
         Ok(program)
     }
 
-    fn start_process_program(
-        &mut self,
-        row: &'static ProgramRow,
-        btf: &Btf,
-    ) -> Result<(), LoadError> {
+    fn start_tracepoint(&mut self, row: &'static ProgramRow, btf: &Btf) -> Result<(), LoadError> {
         let program = self.load_tracepoint(row, btf)?;
         program.attach().map_err(|source| LoadError::Attach {
             program: row.name,
@@ -523,6 +520,17 @@ impl LoadedObject {
                 })
             })
             .collect()
+    }
+}
+
+/// Programs that run as long as the object is loaded. Those that run as long as the agent are in the object that only
+/// follows processes, and in that of checks.
+fn permanent(counting: Counting) -> &'static [Group] {
+    match counting {
+        Counting::Nothing | Counting::Everything(_) => &[Group::ProcessEvents, Group::Standing],
+        Counting::Samples(_) | Counting::Waits | Counting::Wall | Counting::Connections { .. } => {
+            &[Group::ProcessEvents]
+        }
     }
 }
 

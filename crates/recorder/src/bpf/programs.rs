@@ -65,6 +65,8 @@ pub enum Group {
     PayloadControl,
     /// Plaintext of TLS libraries.
     Tls,
+    /// Probes that run as long as the agent, in the object of process events. Each is read by a file of its own.
+    Standing,
 }
 
 /// Why a kernel must not be asked to load a program (`kernel_faults`).
@@ -96,7 +98,8 @@ impl Group {
             | Self::Eviction
             | Self::Payload
             | Self::PayloadControl
-            | Self::Tls => None,
+            | Self::Tls
+            | Self::Standing => None,
         }
     }
 
@@ -118,6 +121,7 @@ impl Group {
             Self::Payload => "payload",
             Self::PayloadControl => "payload_control",
             Self::Tls => "tls",
+            Self::Standing => "standing",
         }
     }
 }
@@ -254,7 +258,7 @@ impl ProgramRow {
 
 /// Each program of the object. Within a plan they are attached from top to bottom.
 #[rustfmt::skip]
-pub static PROGRAMS: [ProgramRow; 36] = [
+pub static PROGRAMS: &[ProgramRow] = &[
     program("process_fork", TracepointBtf("sched_process_fork"), FLOOR, ProcessEvents, "children of targets are found by reading /proc, later"),
     program("process_exec", TracepointBtf("sched_process_exec"), FLOOR, ProcessEvents, "new programs of targets are found by reading /proc, later"),
     program("process_exit", TracepointBtf("sched_process_exit"), FLOOR, ProcessEvents, "ends of processes are found by reading /proc, later"),

@@ -98,7 +98,7 @@ fn a_program_that_needs_more_than_the_floor_says_so() {
 
 #[test]
 fn a_row_says_in_half_a_sentence_what_is_missing() {
-    for row in &PROGRAMS {
+    for row in PROGRAMS {
         assert!(
             !row.without.is_empty() && !row.without.ends_with('.'),
             "{}: {:?}",

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use aya::maps::{HashMap, Map, MapError, PerCpuArray};
+use aya::maps::{HashMap, Map, MapError, PerCpuArray, PerCpuValues};
 use profiler_common::{counter::COUNTERS, header::Pod, on_cpu::CountKey};
 
 use super::{batch, load_error::LoadError, loader::LoadedObject};
@@ -69,16 +69,25 @@ impl LoadedObject {
 
     /// A counter for each CPU of each of `N` kinds, summed over CPUs.
     pub(super) fn sums<const N: usize>(&self, name: &'static str) -> Result<[u64; N], LoadError> {
+        let mut sums = [0; N];
+        for (index, sum) in (0..).zip(&mut sums) {
+            *sum = self.per_cpu::<u64>(name, index)?.iter().sum();
+        }
+        Ok(sums)
+    }
+
+    /// An element of a per-CPU array: its values of all possible CPUs, in their order.
+    pub(crate) fn per_cpu<V: aya::Pod>(
+        &self,
+        name: &'static str,
+        index: u32,
+    ) -> Result<PerCpuValues<V>, LoadError> {
         let failed = |source: MapError| LoadError::Map {
             map: name,
             source: source.into(),
         };
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(self.map(name)?).map_err(failed)?;
-        let mut sums = [0; N];
-        for (index, sum) in (0..).zip(&mut sums) {
-            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
-        }
-        Ok(sums)
+        let array: PerCpuArray<_, V> = PerCpuArray::try_from(self.map(name)?).map_err(failed)?;
+        array.get(&index, 0).map_err(failed)
     }
 
     /// Visits every entry of a table, which stays as it is.

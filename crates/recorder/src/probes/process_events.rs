@@ -1,4 +1,5 @@
-//! Keeps the process table live: a small object with the fork, exec and exit programs only.
+//! Keeps the process table live: a small object with the fork, exec and exit programs, and those of other probes that
+//! run as long as the agent.
 
 use std::{
     sync::{
@@ -150,9 +151,9 @@ pub(super) fn event(record: &ProcessRecord, origin: Origin) -> Option<ProcessEve
     })
 }
 
-/// Writes the state of the three programs.
+/// Writes the state of every program that runs as long as the agent.
 fn report(statuses: &ProbeStatuses, failures: &[LoadError], all: Option<&LoadError>) {
-    for row in programs_of(&[Group::ProcessEvents]) {
+    for row in programs_of(&[Group::ProcessEvents, Group::Standing]) {
         let failure = all.or_else(|| {
             failures
                 .iter()
