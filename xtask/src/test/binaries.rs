@@ -189,6 +189,32 @@ fn file_tests(workspace: &Workspace, module: &str) -> Result<Command> {
     Ok(command)
 }
 
+/// The recorder's tests on this kernel, built with the eBPF object from other sources than this checkout's.
+pub(super) fn kernel(workspace: &Workspace, sources: &Path, tally: &mut Tally) -> Result<()> {
+    let mut build = exec::cargo(sources);
+    build.args([
+        "test",
+        "--no-run",
+        // Cargo.lock changes with the version of the copy.
+        "--offline",
+        "--message-format=json-render-diagnostics",
+        "--test",
+        "kernel",
+    ]);
+    // One of them has the tests. With the packages of the checked build, crates from elsewhere have the same features and
+    // are there already.
+    for package in UNIT_PACKAGES {
+        build.args(["--package", package]);
+    }
+    build
+        .env("CARGO_TARGET_DIR", &workspace.target)
+        .env_remove("PROFILER_SKIP_EBPF");
+    let messages = exec::output_shown(&mut build).context("build tests")?;
+    let binary = binaries(&messages).remove("recorder/kernel");
+    let binary = binary.context("cargo named no test binary recorder/kernel")?;
+    counted(&mut command(&binary), tally)
+}
+
 /// One module of tests/it, or one test of it.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
     integration_with(workspace, name, &[], tally)

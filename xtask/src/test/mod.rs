@@ -10,6 +10,7 @@ mod steps;
 mod unwind_test;
 mod web_test;
 mod toolchain_fallback;
+mod new_probe_test;
 mod process;
 mod jobs;
 mod times;

@@ -10,6 +10,7 @@ use super::{
         REQUESTS_STORES, REQUESTS_TLS, REQUESTS_TRUTH, ROOT_AND_AGENT, SHIPPED, SILENT_FILES,
         STORAGE, STRANGERS, TLS_SITES, UI, UI_STAND_IN, UNWIND, UNWINDING, UNWINDING_PROGRAMS,
     },
+    new_probe_test,
     schedule::Lane,
     tally::Tally,
     toolchain_fallback, unwind_test, web_test,
@@ -156,6 +157,15 @@ pub(super) const STEPS: &[Step] = &[
         lock: None,
         needs: &[Need::Ebpf],
         run: toolchain_fallback::run,
+    },
+    Step {
+        name: "new-probe",
+        about: "a probe added to a copy of the sources by `cargo xtask new-probe`; the table of programs and single probes on this kernel",
+        lane: Lane::Compute,
+        budget: 120,
+        lock: None,
+        needs: &[Need::Root, Need::Ebpf, Need::CheckedTests],
+        run: new_probe_test::run,
     },
     Step {
         name: "runner",

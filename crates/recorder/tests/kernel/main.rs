@@ -1,5 +1,5 @@
 //! Tests of the eBPF object and of single probes on the kernel of the machine, as root. They fail without the object and
-//! without root, and say so.
+//! without root, and say so. The step `new-probe` runs them.
 
 #[cfg(test)]
 mod object;
