@@ -386,6 +386,14 @@ impl Histogram {
             .iter()
             .fold(0, |total, count| total.saturating_add(*count))
     }
+
+    /// The counts of both.
+    fn joined(mut self, later: &Self) -> Self {
+        for (slot, more) in self.counts.iter_mut().zip(later.counts) {
+            *slot = slot.saturating_add(more);
+        }
+        self
+    }
 }
 
 #[cfg(feature = "user")]
@@ -400,6 +408,73 @@ impl Connection {
         self.receive_wait
             .total()
             .saturating_add(self.received_without_wait)
+    }
+
+    /// What was counted until the connection left the table, with what was counted since it came back.
+    #[must_use]
+    pub fn joined(&self, later: &Self) -> Self {
+        // 0 is no value.
+        let latest = |earlier: u64, later: u64| if later == 0 { earlier } else { later };
+        let least = |earlier: u32, later: u32| match (earlier, later) {
+            (0, other) | (other, 0) => other,
+            (one, other) => one.min(other),
+        };
+        let user = if later.pid == 0 { self } else { later };
+        let is_other = later.pid != 0 && self.pid != 0 && later.pid != self.pid;
+        let shared = if is_other { FLAG_SHARED } else { 0 };
+        Self {
+            header: later.header,
+            leaving: later.leaving,
+            user: later.user,
+            ready_ns: later.ready_ns,
+            ready_sequence: later.ready_sequence,
+            ready_next: later.ready_next,
+            ready_latest: later.ready_latest,
+            left_ns: later.left_ns,
+            read_next: later.read_next,
+            closing_ns: latest(self.closing_ns, later.closing_ns),
+            closed_ns: latest(self.closed_ns, later.closed_ns),
+            sent_bytes: self.sent_bytes.saturating_add(later.sent_bytes),
+            sent_without_rtt: self.sent_without_rtt.saturating_add(later.sent_without_rtt),
+            received_bytes: self.received_bytes.saturating_add(later.received_bytes),
+            received_without_wait: self
+                .received_without_wait
+                .saturating_add(later.received_without_wait),
+            rtt_sum_us: self.rtt_sum_us.saturating_add(later.rtt_sum_us),
+            receive_wait_sum_ns: self
+                .receive_wait_sum_ns
+                .saturating_add(later.receive_wait_sum_ns),
+            srtt_min_us: least(self.srtt_min_us, later.srtt_min_us),
+            srtt_max_us: self.srtt_max_us.max(later.srtt_max_us),
+            min_rtt_us: least(self.min_rtt_us, later.min_rtt_us),
+            rtt: self.rtt.joined(&later.rtt),
+            receive_wait: self.receive_wait.joined(&later.receive_wait),
+            last_sent: later.last_sent.max(self.last_sent),
+            last_received: later.last_received.max(self.last_received),
+            last_retransmits: later.last_retransmits.max(self.last_retransmits),
+            drops: self.drops.saturating_add(later.drops),
+            resets_sent: self.resets_sent.saturating_add(later.resets_sent),
+            resets_received: self.resets_received.saturating_add(later.resets_received),
+            errors: self.errors.saturating_add(later.errors),
+            last_error: if later.last_error == 0 {
+                self.last_error
+            } else {
+                later.last_error
+            },
+            pid: user.pid,
+            used_start_ns: user.used_start_ns,
+            comm: user.comm,
+            direction: if self.direction == DIRECTION_UNKNOWN {
+                later.direction
+            } else {
+                self.direction
+            },
+            flags: self.flags
+                | later.flags & (FLAG_GONE | FLAG_CONNECT_FAILED | FLAG_SHARED)
+                | shared,
+            // Its beginning, its ends and where it is.
+            ..*self
+        }
     }
 
     /// The bytes as they lie in the kernel's table.

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use profiler_model::{Edge, EdgeDelta, EdgeId, EdgeStep, EdgeTable, counted_since};
+use profiler_model::{Edge, EdgeDelta, EdgeId, EdgeStep, EdgeTable, SideMetrics};
 
 /// Edges of one step; what others counted comes with a later one.
 const MAX_EDGES: usize = 1_000;
@@ -94,16 +94,11 @@ fn is_same(before: &Edge, now: &Edge) -> bool {
 }
 
 fn delta(edge: &Edge, before: Option<&Edge>) -> EdgeDelta {
-    let since = |now: Option<&_>, before: Option<&_>| counted_since(now?, before);
+    let since =
+        |side: fn(&Edge) -> Option<&SideMetrics>| side(edge)?.counted_since(before.and_then(side));
     EdgeDelta {
-        client: since(
-            edge.client.as_ref(),
-            before.and_then(|before| before.client.as_ref()),
-        ),
-        server: since(
-            edge.server.as_ref(),
-            before.and_then(|before| before.server.as_ref()),
-        ),
+        client: since(|edge| edge.client.as_ref()),
+        server: since(|edge| edge.server.as_ref()),
     }
 }
 

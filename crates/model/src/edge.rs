@@ -8,6 +8,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::{SideMetrics, Transfer};
+
 /// Where one end of an edge is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Address {
@@ -68,173 +70,6 @@ impl EdgeKey {
     }
 }
 
-/// Values in buckets, with their sum.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Values {
-    pub count: u64,
-    /// In the unit of the metric.
-    pub sum: u64,
-    /// One for each bound of [`profiler_common::network::BOUNDS_US`], and one for what is larger;
-    /// empty before the first value.
-    pub counts: Vec<u64>,
-    pub least: Option<u64>,
-    pub greatest: Option<u64>,
-}
-
-impl Values {
-    /// Adds one value that falls into `bucket`.
-    pub fn add(&mut self, bucket: usize, value: u64) {
-        if self.counts.is_empty() {
-            self.counts = vec![0; profiler_common::network::BUCKETS];
-        }
-        if let Some(slot) = self.counts.get_mut(bucket) {
-            *slot += 1;
-        }
-        self.count += 1;
-        self.sum = self.sum.saturating_add(value);
-        self.least = Some(self.least.map_or(value, |least| least.min(value)));
-        self.greatest = Some(self.greatest.map_or(value, |greatest| greatest.max(value)));
-    }
-
-    /// Adds all values of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        let Self {
-            count,
-            sum,
-            counts,
-            least,
-            greatest,
-        } = other;
-        if *count == 0 {
-            return;
-        }
-        if self.counts.len() < counts.len() {
-            self.counts.resize(counts.len(), 0);
-        }
-        for (slot, more) in self.counts.iter_mut().zip(counts) {
-            *slot = slot.saturating_add(*more);
-        }
-        self.count = self.count.saturating_add(*count);
-        self.sum = self.sum.saturating_add(*sum);
-        self.least = [self.least, *least].into_iter().flatten().min();
-        self.greatest = self.greatest.max(*greatest);
-    }
-}
-
-/// Calls and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Transfer {
-    pub count: u64,
-    pub bytes: u64,
-}
-
-/// What one end of an edge measured, over all its connections.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SideMetrics {
-    pub connections: u64,
-    /// Connections that are still open.
-    pub open: u64,
-    pub write: Transfer,
-    pub read: Transfer,
-    /// Nanoseconds in the calls, of those that were timed.
-    pub write_time: Values,
-    pub read_time: Values,
-    /// Nanoseconds from the establishment until the process took the connection.
-    pub accept: Values,
-    /// Nanoseconds from asking to the answer.
-    pub connect: Values,
-    pub connects_failed: u64,
-    /// Nanoseconds from the end of sending until the socket was closed.
-    pub close: Values,
-    /// Smoothed round-trip time at each write, microseconds.
-    pub write_rtt: Values,
-    /// The smallest round-trip time that the kernel measured, microseconds; `None`: none yet. Stored beside
-    /// the table (`store::codec`), and not part of steps.
-    #[serde(skip)]
-    pub min_rtt_us: Option<u64>,
-    /// Nanoseconds from the arrival of data until the process read it.
-    pub receive_wait: Values,
-    /// Segments.
-    pub retransmits: u64,
-    pub drops: u64,
-    pub drops_by_reason: BTreeMap<String, u64>,
-    pub resets_sent: u64,
-    pub resets_received: u64,
-    pub errors: u64,
-    /// Last error of each connection that had one (`errno`).
-    pub errors_by_number: BTreeMap<u32, u64>,
-    /// Payload by the sockets' own counts, of connections that have ended.
-    pub socket: SocketTotals,
-}
-
-/// Payload of ended connections, by the sockets' own counts and by the calls that were seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketTotals {
-    pub sent_bytes: u64,
-    pub received_bytes: u64,
-    pub written_bytes: u64,
-    pub read_bytes: u64,
-}
-
-impl SideMetrics {
-    /// Adds everything of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        let Self {
-            connections,
-            open,
-            write,
-            read,
-            write_time,
-            read_time,
-            accept,
-            connect,
-            connects_failed,
-            close,
-            write_rtt,
-            min_rtt_us,
-            receive_wait,
-            retransmits,
-            drops,
-            drops_by_reason,
-            resets_sent,
-            resets_received,
-            errors,
-            errors_by_number,
-            socket,
-        } = other;
-        self.connections += connections;
-        self.open += open;
-        for (sum, more) in [(&mut self.write, write), (&mut self.read, read)] {
-            sum.count += more.count;
-            sum.bytes = sum.bytes.saturating_add(more.bytes);
-        }
-        self.write_time.merge(write_time);
-        self.read_time.merge(read_time);
-        self.accept.merge(accept);
-        self.connect.merge(connect);
-        self.connects_failed += connects_failed;
-        self.close.merge(close);
-        self.write_rtt.merge(write_rtt);
-        self.min_rtt_us = [self.min_rtt_us, *min_rtt_us].into_iter().flatten().min();
-        self.receive_wait.merge(receive_wait);
-        self.retransmits += retransmits;
-        self.drops += drops;
-        for (reason, number) in drops_by_reason {
-            *self.drops_by_reason.entry(reason.clone()).or_default() += number;
-        }
-        self.resets_sent += resets_sent;
-        self.resets_received += resets_received;
-        self.errors += errors;
-        for (number, count) in errors_by_number {
-            *self.errors_by_number.entry(*number).or_default() += count;
-        }
-        self.socket.sent_bytes += socket.sent_bytes;
-        self.socket.received_bytes += socket.received_bytes;
-        self.socket.written_bytes += socket.written_bytes;
-        self.socket.read_bytes += socket.read_bytes;
-    }
-}
-
 /// Inodes of the network namespaces that the sockets of an edge's ends are in. No part of what makes
 /// an edge one, and of use only while the node runs: the kernel gives a number again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,12 +101,14 @@ pub struct Edge {
 impl Edge {
     /// What the processes wrote and read, at the end that saw more of it.
     pub fn bytes(&self) -> u64 {
-        let sides = [&self.client, &self.server].into_iter().flatten();
-        sides
-            .map(|side| side.write.bytes.saturating_add(side.read.bytes))
-            .max()
-            .unwrap_or(0)
+        most_bytes([&self.client, &self.server])
     }
+}
+
+/// What was written and read, at the end that saw more of it.
+pub(crate) fn most_bytes(sides: [&Option<SideMetrics>; 2]) -> u64 {
+    let sides = sides.into_iter().flatten();
+    sides.map(SideMetrics::bytes).max().unwrap_or(0)
 }
 
 /// Edges that are no longer told apart, with everything that they had counted.

@@ -1,10 +1,10 @@
 //! What edges counted within a span of time: the difference of two tables.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr, str::FromStr};
+use std::{fmt, net::IpAddr, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Address, EdgeKey, Endpoint, SideMetrics, SocketTotals, Transfer, Values};
+use super::{Address, EdgeKey, Endpoint, SideMetrics, edge::most_bytes};
 
 /// Tells edges apart in addresses and in stored steps. Made of what does not change while the edge lives:
 /// processes, addresses, port and original destination; not of names, which may be learnt later.
@@ -119,11 +119,7 @@ impl EdgeDelta {
 
     /// What the processes wrote and read, at the end that saw more of it.
     pub fn bytes(&self) -> u64 {
-        let sides = [&self.client, &self.server].into_iter().flatten();
-        sides
-            .map(|side| side.write.bytes.saturating_add(side.read.bytes))
-            .max()
-            .unwrap_or(0)
+        most_bytes([&self.client, &self.server])
     }
 }
 
@@ -146,122 +142,6 @@ pub struct EdgeStep {
     pub late: u64,
     /// Edges whose counts of this step come in no step: too many were late.
     pub left_out: u64,
-}
-
-/// What was counted since `before`; `None` when nothing was. Counters that became less, because
-/// connections turned out to belong to another edge, count as unchanged.
-pub fn counted_since(now: &SideMetrics, before: Option<&SideMetrics>) -> Option<SideMetrics> {
-    if before == Some(now) {
-        return None;
-    }
-    let Some(before) = before else {
-        return Some(without_extremes(now.clone()));
-    };
-    let SideMetrics {
-        connections,
-        open,
-        write,
-        read,
-        write_time,
-        read_time,
-        accept,
-        connect,
-        connects_failed,
-        close,
-        write_rtt,
-        // Of all the time, not of a step.
-        min_rtt_us: _,
-        receive_wait,
-        retransmits,
-        drops,
-        drops_by_reason,
-        resets_sent,
-        resets_received,
-        errors,
-        errors_by_number,
-        socket,
-    } = now;
-    Some(SideMetrics {
-        connections: connections.saturating_sub(before.connections),
-        open: *open,
-        write: transfer(*write, before.write),
-        read: transfer(*read, before.read),
-        write_time: values(write_time, &before.write_time),
-        read_time: values(read_time, &before.read_time),
-        accept: values(accept, &before.accept),
-        connect: values(connect, &before.connect),
-        connects_failed: connects_failed.saturating_sub(before.connects_failed),
-        close: values(close, &before.close),
-        write_rtt: values(write_rtt, &before.write_rtt),
-        min_rtt_us: None,
-        receive_wait: values(receive_wait, &before.receive_wait),
-        retransmits: retransmits.saturating_sub(before.retransmits),
-        drops: drops.saturating_sub(before.drops),
-        drops_by_reason: named(drops_by_reason, &before.drops_by_reason),
-        resets_sent: resets_sent.saturating_sub(before.resets_sent),
-        resets_received: resets_received.saturating_sub(before.resets_received),
-        errors: errors.saturating_sub(before.errors),
-        errors_by_number: named(errors_by_number, &before.errors_by_number),
-        socket: SocketTotals {
-            sent_bytes: socket.sent_bytes.saturating_sub(before.socket.sent_bytes),
-            received_bytes: socket
-                .received_bytes
-                .saturating_sub(before.socket.received_bytes),
-            written_bytes: socket
-                .written_bytes
-                .saturating_sub(before.socket.written_bytes),
-            read_bytes: socket.read_bytes.saturating_sub(before.socket.read_bytes),
-        },
-    })
-}
-
-fn transfer(now: Transfer, before: Transfer) -> Transfer {
-    Transfer {
-        count: now.count.saturating_sub(before.count),
-        bytes: now.bytes.saturating_sub(before.bytes),
-    }
-}
-
-/// The least and the greatest of a step are not known.
-fn values(now: &Values, before: &Values) -> Values {
-    if now.count == before.count {
-        return Values::default();
-    }
-    let earlier = before.counts.iter().chain(std::iter::repeat(&0));
-    let counts = now.counts.iter().zip(earlier);
-    Values {
-        count: now.count.saturating_sub(before.count),
-        sum: now.sum.saturating_sub(before.sum),
-        counts: counts
-            .map(|(now, before)| now.saturating_sub(*before))
-            .collect(),
-        least: None,
-        greatest: None,
-    }
-}
-
-fn without_extremes(mut side: SideMetrics) -> SideMetrics {
-    for values in [
-        &mut side.write_time,
-        &mut side.read_time,
-        &mut side.accept,
-        &mut side.connect,
-        &mut side.close,
-        &mut side.write_rtt,
-        &mut side.receive_wait,
-    ] {
-        (values.least, values.greatest) = (None, None);
-    }
-    side.min_rtt_us = None;
-    side
-}
-
-fn named<K: Ord + Clone>(now: &BTreeMap<K, u64>, before: &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
-    let counted = now.iter().filter_map(|(name, number)| {
-        let more = number.saturating_sub(before.get(name).copied().unwrap_or(0));
-        (more > 0).then(|| (name.clone(), more))
-    });
-    counted.collect()
 }
 
 #[cfg(test)]
@@ -327,10 +207,10 @@ mod tests {
         second.drops_by_reason.insert("OTHER".to_owned(), 2);
         second.write_rtt.add(6, 1100);
         let mut all = EdgeDelta {
-            client: counted_since(&first, None),
+            client: first.counted_since(None),
             server: None,
         };
-        let later = counted_since(&second, Some(&first)).unwrap();
+        let later = second.counted_since(Some(&first)).unwrap();
         assert_eq!((later.connections, later.open, later.drops), (0, 1, 2));
         assert_eq!(later.drops_by_reason, [("OTHER".to_owned(), 2)].into());
         assert_eq!(later.write_rtt.counts.iter().sum::<u64>(), 1);
@@ -338,9 +218,9 @@ mod tests {
             client: Some(later),
             server: None,
         });
-        assert_eq!(all.client, Some(without_extremes(second.clone())));
-        assert_eq!(counted_since(&second, Some(&second)), None);
+        assert_eq!(all.client, Some(second.clone().without_extremes()));
+        assert_eq!(second.counted_since(Some(&second)), None);
         // What went to another edge is not counted again.
-        assert_eq!(counted_since(&first, Some(&second)).unwrap().drops, 0);
+        assert_eq!(first.counted_since(Some(&second)).unwrap().drops, 0);
     }
 }

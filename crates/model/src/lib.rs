@@ -10,6 +10,7 @@ pub mod diagnosis;
 mod checkup;
 pub mod comparison;
 mod idle_share;
+mod edge_metrics;
 mod edge;
 mod imported;
 mod edge_step;
@@ -48,9 +49,12 @@ pub use container_names::{
 pub use cpu_coverage::CpuCoverage;
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
-    KernelTable, SideMetrics, SocketTotals, Transfer, Values, Window,
+    KernelTable, Window,
 };
-pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
+pub use edge_metrics::{
+    EDGE_METRICS, EdgeMetric, EdgeReading, EdgeUnit, SideMetrics, SocketTotals, Transfer, Values,
+};
+pub use edge_step::{EdgeDelta, EdgeId, EdgeStep};
 pub use event_loop::{
     EventLoop, EventLoopTable, Hold, LoopRules, LoopThread, LoopTurn, MAX_STALL_MS, Stall,
 };

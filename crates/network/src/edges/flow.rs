@@ -71,8 +71,7 @@ impl Flow {
 
     /// Bytes that were written and read.
     pub fn bytes(&self) -> u64 {
-        let (write, read) = (self.metrics.write.bytes, self.metrics.read.bytes);
-        write.saturating_add(read)
+        self.metrics.bytes()
     }
 
     /// Adds what was measured of its system calls.

@@ -9,10 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use profiler_common::{
     header::KIND_CONNECTION,
-    network::{
-        Connection, DIRECTION_UNKNOWN, EVICTION_MARK, EVICTION_TAKE, FLAG_CONNECT_FAILED,
-        FLAG_EVICTED, FLAG_GONE, FLAG_SHARED, Histogram,
-    },
+    network::{Connection, EVICTION_MARK, EVICTION_TAKE, FLAG_EVICTED},
 };
 
 /// Connections that may rest here; about 55 MB.
@@ -58,7 +55,7 @@ impl Resting {
     /// A connection of the table with what it had counted before.
     pub fn whole(&self, connection: &Connection) -> Connection {
         match self.kept.get(&connection.cookie) {
-            Some(earlier) => joined(earlier, connection),
+            Some(earlier) => earlier.joined(connection),
             None => *connection,
         }
     }
@@ -66,7 +63,7 @@ impl Resting {
     /// The same for one that has ended.
     pub fn end(&mut self, connection: &Connection) -> Connection {
         match self.kept.remove(&connection.cookie) {
-            Some(earlier) => joined(&earlier, connection),
+            Some(earlier) => earlier.joined(connection),
             None => *connection,
         }
     }
@@ -157,100 +154,11 @@ impl Resting {
     }
 }
 
-/// What a connection counted before it rested and since.
-fn joined(earlier: &Connection, later: &Connection) -> Connection {
-    // 0 is no value.
-    let least = |earlier: u32, later: u32| match (earlier, later) {
-        (0, other) | (other, 0) => other,
-        (one, other) => one.min(other),
-    };
-    let either = |earlier: u64, later: u64| if later == 0 { earlier } else { later };
-    let is_other = later.pid != 0 && earlier.pid != 0 && later.pid != earlier.pid;
-    let shared = if is_other { FLAG_SHARED } else { 0 };
-    Connection {
-        header: later.header,
-        leaving: later.leaving,
-        user: later.user,
-        ready_ns: later.ready_ns,
-        ready_sequence: later.ready_sequence,
-        ready_next: later.ready_next,
-        ready_latest: later.ready_latest,
-        left_ns: later.left_ns,
-        read_next: later.read_next,
-        closing_ns: either(earlier.closing_ns, later.closing_ns),
-        closed_ns: either(earlier.closed_ns, later.closed_ns),
-        sent_bytes: earlier.sent_bytes.saturating_add(later.sent_bytes),
-        sent_without_rtt: earlier
-            .sent_without_rtt
-            .saturating_add(later.sent_without_rtt),
-        received_bytes: earlier.received_bytes.saturating_add(later.received_bytes),
-        received_without_wait: earlier
-            .received_without_wait
-            .saturating_add(later.received_without_wait),
-        rtt_sum_us: earlier.rtt_sum_us.saturating_add(later.rtt_sum_us),
-        receive_wait_sum_ns: earlier
-            .receive_wait_sum_ns
-            .saturating_add(later.receive_wait_sum_ns),
-        srtt_min_us: least(earlier.srtt_min_us, later.srtt_min_us),
-        srtt_max_us: earlier.srtt_max_us.max(later.srtt_max_us),
-        min_rtt_us: least(earlier.min_rtt_us, later.min_rtt_us),
-        rtt: sum(&earlier.rtt, &later.rtt),
-        receive_wait: sum(&earlier.receive_wait, &later.receive_wait),
-        last_sent: later.last_sent.max(earlier.last_sent),
-        last_received: later.last_received.max(earlier.last_received),
-        last_retransmits: later.last_retransmits.max(earlier.last_retransmits),
-        drops: earlier.drops.saturating_add(later.drops),
-        resets_sent: earlier.resets_sent.saturating_add(later.resets_sent),
-        resets_received: earlier
-            .resets_received
-            .saturating_add(later.resets_received),
-        errors: earlier.errors.saturating_add(later.errors),
-        last_error: if later.last_error == 0 {
-            earlier.last_error
-        } else {
-            later.last_error
-        },
-        pid: if later.pid == 0 {
-            earlier.pid
-        } else {
-            later.pid
-        },
-        used_start_ns: if later.pid == 0 {
-            earlier.used_start_ns
-        } else {
-            later.used_start_ns
-        },
-        comm: if later.pid == 0 {
-            earlier.comm
-        } else {
-            later.comm
-        },
-        direction: if earlier.direction == DIRECTION_UNKNOWN {
-            later.direction
-        } else {
-            earlier.direction
-        },
-        flags: earlier.flags
-            | later.flags & (FLAG_GONE | FLAG_CONNECT_FAILED | FLAG_SHARED)
-            | shared,
-        // Its beginning, its ends and where it is.
-        ..*earlier
-    }
-}
-
-fn sum(earlier: &Histogram, later: &Histogram) -> Histogram {
-    let mut sum = *earlier;
-    for (slot, more) in sum.counts.iter_mut().zip(later.counts) {
-        *slot = slot.saturating_add(more);
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
 
-    use profiler_common::network::{DIRECTION_CLIENT, FLAG_COMPLETE, FLAG_JOINED};
+    use profiler_common::network::{DIRECTION_CLIENT, FLAG_COMPLETE, FLAG_JOINED, FLAG_SHARED};
 
     use super::*;
 
