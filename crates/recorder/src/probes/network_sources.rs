@@ -28,6 +28,13 @@ const SINGLE: [(&str, &str, &[&str]); 7] = [
     ("error", "inet_sk_error_report", &["network_error"]),
 ];
 
+/// Metrics that one of their sources alone tells of Unix sockets.
+pub(super) const OF_UNIX_SOCKETS: [(&str, &str); 3] = [
+    ("write", "sock_send_length"),
+    ("read", "sock_recv_length"),
+    ("receive_wait", "sk_data_ready"),
+];
+
 /// Metrics by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MetricSources {
@@ -108,11 +115,23 @@ mod tests {
     #[test]
     fn a_kernel_that_announces_lengths_needs_no_system_calls() {
         let sources = without(&[], false);
-        assert_eq!(sources.from["write"], "sock_send_length");
-        assert_eq!(sources.from["receive_wait"], "sk_data_ready");
+        for (metric, source) in OF_UNIX_SOCKETS {
+            assert_eq!(sources.from[metric], source);
+        }
         assert_eq!(sources.unavailable["accept"], "needs the timed mode");
         assert_eq!(sources.unavailable["write.time_ns"], "needs the timed mode");
         assert!(!sources.from.contains_key("tls"));
+    }
+
+    #[test]
+    fn every_metric_has_a_source_or_a_reason() {
+        let sources = without(&["network_drop"], false);
+        for metric in profiler_model::EDGE_METRICS {
+            let name = metric.id;
+            let is_known =
+                sources.from.contains_key(name) || sources.unavailable.contains_key(name);
+            assert!(name.is_empty() || is_known, "{name}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use profiler_host::{
 };
 use profiler_network::edges::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix};
 
-use super::{targets::ResolvedTarget, timeline::monotonic_ns};
+use super::{network_sources::OF_UNIX_SOCKETS, targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::bpf::{LoadError, LoadedObject};
 use profiler_model::{Edge, FoldedEdges, ProcessKey};
 
@@ -228,11 +228,7 @@ pub(super) fn explain(
         for (metric, reason) in NOT_OF_UNIX_SOCKETS {
             unavailable.insert(metric.to_owned(), reason.to_owned());
         }
-        for (metric, source) in [
-            ("write", "sock_send_length"),
-            ("read", "sock_recv_length"),
-            ("receive_wait", "sk_data_ready"),
-        ] {
+        for (metric, source) in OF_UNIX_SOCKETS {
             if sources.get(metric).is_some_and(|used| used != source) {
                 let reason = format!("only {source} tells it of Unix sockets");
                 unavailable.insert(format!("unix.{metric}"), reason);

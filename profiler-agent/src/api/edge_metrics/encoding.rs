@@ -3,7 +3,9 @@
 use std::{fmt::Error, time::Instant};
 
 use profiler_common::network::BOUNDS_US;
-use profiler_model::{EdgeTable, printable::printable};
+use profiler_model::{
+    EDGE_METRICS, EdgeMetric, EdgeReading, EdgeTable, EdgeUnit, printable::printable,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabel, EncodeLabelSet, LabelSetEncoder, NoLabelSet},
@@ -14,7 +16,7 @@ use prometheus_client::{
 use super::{
     Names, Side,
     choice::{Choice, EdgeSeries},
-    readings::{Form, Metric, Reading},
+    readings::Reading,
 };
 use profiler_engine::network_watch::Watched;
 
@@ -71,8 +73,8 @@ impl NetworkMetrics {
 
 impl Collector for NetworkMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        for metric in Metric::ALL {
-            encode_metric(metric, &self.series, &mut encoder)?;
+        for (metric, described) in EDGE_METRICS.iter().enumerate() {
+            encode_metric(metric, described, &self.series, &mut encoder)?;
         }
         let gauges = [(
             "network_edges",
@@ -130,23 +132,27 @@ impl Collector for NetworkMetrics {
     }
 }
 
+/// `metric` is the place of `described` in [`EDGE_METRICS`].
 fn encode_metric(
-    metric: Metric,
+    metric: usize,
+    described: &EdgeMetric,
     series: &[EdgeSeries],
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
-    let description = metric.description();
-    let kind = match description.form {
-        Form::Counter => MetricType::Counter,
-        Form::Gauge | Form::Least => MetricType::Gauge,
-        Form::Histogram { .. } => MetricType::Histogram,
+    let (kind, label) = match described.reading {
+        EdgeReading::Counter(_) => (MetricType::Counter, None),
+        EdgeReading::Named(label, _) => (MetricType::Counter, Some(label)),
+        EdgeReading::Gauge(_) | EdgeReading::Least(_) => (MetricType::Gauge, None),
+        EdgeReading::Values(_) => (MetricType::Histogram, None),
     };
-    let mut family = encoder.encode_descriptor(
-        description.name,
-        description.help,
-        description.unit.as_ref(),
-        kind,
-    )?;
+    let (unit, of_unit) = match described.unit {
+        EdgeUnit::Events => (None, 1.0),
+        EdgeUnit::Bytes => (Some(Unit::Bytes), 1.0),
+        EdgeUnit::Microseconds => (Some(Unit::Seconds), 1e6),
+        EdgeUnit::Nanoseconds => (Some(Unit::Seconds), 1e9),
+    };
+    let mut family =
+        encoder.encode_descriptor(described.name, described.help, unit.as_ref(), kind)?;
     for EdgeSeries { names, ends } in series {
         for (side, readings) in ends {
             let from = (metric, String::new());
@@ -158,7 +164,7 @@ fn encode_metric(
                 let labels = Labels {
                     names,
                     side: *side,
-                    detail: description.detail.map(|name| (name, detail.as_str())),
+                    detail: label.map(|name| (name, detail.as_str())),
                 };
                 let mut encoder = family.encode_family(&labels)?;
                 match reading {
@@ -166,13 +172,10 @@ fn encode_metric(
                         encoder.encode_counter::<NoLabelSet, _, u64>(value, None)?;
                     }
                     Reading::Gauge(value) => encoder.encode_gauge(&signed(*value))?,
-                    Reading::Least(us) => encoder.encode_gauge(&(float(*us) / 1e6))?,
+                    Reading::Least(value) => encoder.encode_gauge(&(float(*value) / of_unit))?,
                     Reading::Histogram { counts, sum } => {
-                        let Form::Histogram { units_per_second } = description.form else {
-                            continue;
-                        };
                         encoder.encode_histogram::<NoLabelSet>(
-                            float(*sum) / f64::from(units_per_second),
+                            float(*sum) / of_unit,
                             counts.iter().sum(),
                             &buckets(counts),
                             None,

@@ -238,7 +238,7 @@ fn an_edge_has_as_many_series_as_the_help_says() {
     let mut full = edge("app", 80, 700);
     let side = full.client.as_mut().unwrap();
     side.min_rtt_us = Some(1);
-    for values in [&mut side.close, &mut side.write_rtt, &mut side.receive_wait] {
+    for values in side.values_mut() {
         values.add(6, 1);
     }
     full.server = full.client.clone();
