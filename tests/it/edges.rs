@@ -9,6 +9,9 @@ use crate::targets::{EXIT, START, Targets};
 /// Longest that a task of these tests runs; each is stopped when its work is done.
 pub(crate) const LONGEST_S: u64 = 300;
 
+/// The metric that says how long data waited until it was read.
+pub(crate) const WAIT: &str = "receive_wait";
+
 /// A running network task.
 pub(crate) struct Watch<'a> {
     agent: &'a Agent,

@@ -16,7 +16,7 @@ use profiler_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    edges::{Watch, assert_own_ends, edge_to, number},
+    edges::{WAIT, Watch, assert_own_ends, edge_to, number},
     network_tcp::bound,
     targets::{EXIT, START},
 };
@@ -104,7 +104,7 @@ fn bytes_and_calls_are_exact_over_ipv4_and_ipv6() {
         assert_eq!(client["connect"]["failed"], 0);
         assert!(number(&client["connect"]["time_ns"]) > 0);
         assert!(number(&client["write_rtt_us"]["count"]) > 0, "{client:#}");
-        let waits = &server["receive_wait"];
+        let waits = &server[WAIT];
         let counts = waits["histogram"]["counts"].as_array().unwrap();
         assert_eq!(
             counts.iter().map(number).sum::<u64>(),
@@ -353,8 +353,6 @@ fn retransmits_and_drops_are_those_of_the_socket() {
         number(&edge["metrics"]["server"]["read"]["bytes"]),
         2_000_000
     );
-    let waited = Duration::from_nanos(number(
-        &edge["metrics"]["server"]["receive_wait"]["time_ns"],
-    ));
+    let waited = Duration::from_nanos(number(&edge["metrics"]["server"][WAIT]["time_ns"]));
     assert!(waited > Duration::ZERO);
 }

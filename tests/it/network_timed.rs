@@ -19,7 +19,7 @@ use profiler_tests::{
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::targets::EXIT;
+use crate::{edges::WAIT, targets::EXIT};
 
 /// What newer kernels announce: without these the agent counts as it does below 6.3.
 const WITHOUT_LENGTHS: &str = "--deny-probe=network_send,network_receive,network_ready";
@@ -266,8 +266,8 @@ fn data_that_waits_is_seen_in_segments_where_nothing_announces_it() {
     drop((client, server));
     let table = watch.finish();
     let (_client, server) = sides(&table, port);
-    assert_eq!(table["sources"]["receive_wait"], "tcp_probe", "{table:#}");
-    let wait = &server["receive_wait"];
+    assert_eq!(table["sources"][WAIT], "tcp_probe", "{table:#}");
+    let wait = &server[WAIT];
     assert_eq!(wait["count"], 1, "{wait:#}");
     let took = time(&wait["time_ns"]);
     assert!(
@@ -315,7 +315,7 @@ fn with_every_source_denied_the_reason_is_there() {
     for value in values.into_iter().chain([&server["accept"]]) {
         assert_eq!(*value, Value::Null, "{table:#}");
     }
-    for metric in ["write", "read", "write_rtt_us", "receive_wait", "accept"] {
+    for metric in ["write", "read", "write_rtt_us", WAIT, "accept"] {
         let reason = table["unavailable"][metric].as_str().unwrap_or_default();
         assert_eq!(reason, "network_call is denied by --deny-probe", "{metric}");
         assert_eq!(table["sources"][metric], Value::Null);

@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde_json::{Value, json};
 
 use crate::{
-    edges::{Watch, assert_own_ends, edge_to_name, edges_that, number, transfer},
+    edges::{WAIT, Watch, assert_own_ends, edge_to_name, edges_that, number, transfer},
     targets::{EXIT, START, Targets},
 };
 
@@ -96,7 +96,7 @@ fn streams_have_their_name_both_ends_and_every_byte() {
         assert_eq!(number(&client["read"]["bytes"]), 5000, "{edge:#}");
         assert_eq!(transfer(server, "write"), (1, 5000), "{edge:#}");
         assert_eq!(number(&server["read"]["bytes"]), 1151, "{edge:#}");
-        assert!(number(&server["receive_wait"]["count"]) > 0, "{edge:#}");
+        assert!(number(&server[WAIT]["count"]) > 0, "{edge:#}");
         for side in [client, server] {
             assert_eq!(
                 side["connections"],

@@ -1,9 +1,13 @@
 //! The table that `net` prints.
 
-use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write as _},
+    net::IpAddr,
+};
 
 use profiler_model::{
-    Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics, Transfer, Values,
+    Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics,
     printable::{columns, left, printable, right},
 };
 use profiler_network::edges::{UNNAMED, UNTOLD};
@@ -14,10 +18,48 @@ use profiler_recorder::probes::is_never_of_unix_sockets;
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
 const LONGEST_END: usize = 44;
 
-/// Columns after the two ends; a metric that is not available is `-` in every row.
-const COLUMNS: [&str; 14] = [
-    "CONNS", "FAILED", "SENT", "CALLS", "RECEIVED", "CALLS", "MIN RTT", "SRTT p50", "p99",
-    "WAIT p99", "RETR", "DROP", "RESET", "ERR",
+/// A column after the two ends.
+struct Column {
+    title: &'static str,
+    /// The metric that it shows: `-` in every row where that is not available. Empty: it is `-` where there
+    /// is no value.
+    metric: &'static str,
+    cell: fn(&SideMetrics) -> String,
+}
+
+const fn column(
+    title: &'static str,
+    metric: &'static str,
+    cell: fn(&SideMetrics) -> String,
+) -> Column {
+    Column {
+        title,
+        metric,
+        cell,
+    }
+}
+
+const COLUMNS: [Column; 14] = [
+    column("CONNS", "", |side| side.connections.to_string()),
+    column("FAILED", "connect", |side| side.connects_failed.to_string()),
+    column("SENT", "write", |side| bytes(side.write.bytes)),
+    column("CALLS", "write", |side| side.write.count.to_string()),
+    column("RECEIVED", "read", |side| bytes(side.read.bytes)),
+    column("CALLS", "read", |side| side.read.count.to_string()),
+    column("MIN RTT", "", |side| {
+        known(side.min_rtt_us.map(Microseconds))
+    }),
+    column("SRTT p50", "", |side| known(side.write_rtt.percentile(500))),
+    column("p99", "", |side| known(side.write_rtt.percentile(990))),
+    column("WAIT p99", "", |side| {
+        known(side.receive_wait.percentile(990))
+    }),
+    column("RETR", "retransmit", |side| side.retransmits.to_string()),
+    column("DROP", "drop", |side| side.drops.to_string()),
+    column("RESET", "reset", |side| {
+        (side.resets_sent + side.resets_received).to_string()
+    }),
+    column("ERR", "error", |side| side.errors.to_string()),
 ];
 
 /// What of a table is printed, and how.
@@ -112,9 +154,10 @@ fn is_idle_pair(edge: &Edge, table: &EdgeTable) -> bool {
 }
 
 fn header() -> Vec<String> {
+    let titles = COLUMNS.iter().map(|column| column.title);
     ["CLIENT", "SERVER"]
         .into_iter()
-        .chain(COLUMNS)
+        .chain(titles)
         .map(str::to_owned)
         .collect()
 }
@@ -165,48 +208,19 @@ fn row(edge: &Edge, table: &EdgeTable, shown: Shown) -> Vec<String> {
     })
 }
 
-fn cells(
-    [client, server]: [String; 2],
-    metrics: &SideMetrics,
-    has: impl Fn(&str) -> bool,
-) -> Vec<String> {
-    let known = |metric: &str, text: String| {
-        if has(metric) { text } else { "-".to_owned() }
-    };
-    let transfer = |metric: &str, found: &Transfer| {
-        [
-            known(metric, bytes(found.bytes)),
-            known(metric, found.count.to_string()),
-        ]
-    };
-    let [sent, sent_calls] = transfer("write", &metrics.write);
-    let [received, received_calls] = transfer("read", &metrics.read);
-    let resets = metrics.resets_sent + metrics.resets_received;
-    vec![
-        client,
-        server,
-        metrics.connections.to_string(),
-        known("connect", metrics.connects_failed.to_string()),
-        sent,
-        sent_calls,
-        received,
-        received_calls,
-        metrics
-            .min_rtt_us
-            .map_or_else(|| "-".to_owned(), |us| Microseconds(us).to_string()),
-        percentile(&metrics.write_rtt, 500),
-        percentile(&metrics.write_rtt, 990),
-        percentile(&metrics.receive_wait, 990),
-        known("retransmit", metrics.retransmits.to_string()),
-        known("drop", metrics.drops.to_string()),
-        known("reset", resets.to_string()),
-        known("error", metrics.errors.to_string()),
-    ]
+fn cells(ends: [String; 2], side: &SideMetrics, has: impl Fn(&str) -> bool) -> Vec<String> {
+    let numbers = COLUMNS.iter().map(|column| {
+        if has(column.metric) {
+            (column.cell)(side)
+        } else {
+            "-".to_owned()
+        }
+    });
+    ends.into_iter().chain(numbers).collect()
 }
 
-fn percentile(values: &Values, thousandths: u64) -> String {
-    let found = values.percentile(thousandths);
-    found.map_or_else(|| "-".to_owned(), |found| found.to_string())
+fn known(value: Option<impl Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// 1536 is `1.5 KiB`.

@@ -1,4 +1,4 @@
-use profiler_model::{EdgeKey, Window};
+use profiler_model::{EdgeKey, Transfer, Values, Window};
 
 use super::*;
 

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use profiler_common::network::BOUNDS_US;
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model as model;
 use serde::Serialize;
@@ -10,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     containers::{NamedContainers, named},
+    edge_sides::SideMetrics,
     tasks::{TaskState, state_of},
 };
 use profiler_engine::network_watch::{WatchState, Watched};
@@ -231,144 +231,9 @@ struct EdgeMetrics {
     server: Option<SideMetrics>,
 }
 
-/// Null metrics are named in `unavailable`. Times are nanoseconds.
-#[derive(Debug, Serialize, ToSchema)]
-struct SideMetrics {
-    connections: ConnectionCount,
-    #[schema(required)]
-    write: Option<EdgeTransfer>,
-    #[schema(required)]
-    read: Option<EdgeTransfer>,
-    #[schema(required)]
-    connect: Option<EdgeConnects>,
-    /// From the establishment until the process took the connection out of the queue.
-    #[schema(required)]
-    accept: Option<EdgeTimes>,
-    /// From the end of sending until the socket was closed.
-    #[schema(required)]
-    close: Option<EdgeTimes>,
-    /// Smoothed round-trip time (`tcp_sock.srtt_us`) at each write, microseconds. Acknowledgements that the
-    /// peer delays are in it, so that it can be much longer than the network takes.
-    #[schema(required)]
-    write_rtt_us: Option<EdgeValues>,
-    /// The smallest round-trip time that the kernel measured (`tcp_sock.rtt_min`), microseconds: what the
-    /// network takes. Null also before the first write.
-    #[schema(required)]
-    min_rtt_us: Option<u64>,
-    /// From the arrival of data until the process read it.
-    #[schema(required)]
-    receive_wait: Option<EdgeTimes>,
-    #[schema(required)]
-    retransmit: Option<EventCount>,
-    #[schema(required)]
-    drop: Option<EdgeDrops>,
-    #[schema(required)]
-    reset: Option<EdgeResets>,
-    #[schema(required)]
-    error: Option<EdgeErrors>,
-    #[schema(required)]
-    socket: Option<EdgeSocketTotals>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct ConnectionCount {
-    count: u64,
-    /// Of these, open now.
-    open: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EventCount {
-    count: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeTransfer {
-    count: u64,
-    bytes: u64,
-    /// Time in the calls that moved something, until they returned. What moved without a system call
-    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
-    #[schema(required)]
-    time_ns: Option<u64>,
-    #[schema(required)]
-    histogram: Option<EdgeHistogram>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeConnects {
-    /// Connections that were established.
-    count: u64,
-    failed: u64,
-    time_ns: u64,
-    histogram: EdgeHistogram,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeTimes {
-    count: u64,
-    time_ns: u64,
-    histogram: EdgeHistogram,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeValues {
-    count: u64,
-    sum: u64,
-    /// Null before the first value.
-    #[schema(required)]
-    min: Option<u64>,
-    #[schema(required)]
-    max: Option<u64>,
-    histogram: EdgeHistogram,
-}
-
-/// `counts[i]` values are not above `bounds[i]` and above the bound before it; the last of `counts`
-/// are those above all bounds.
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeHistogram {
-    bounds: Vec<u64>,
-    counts: Vec<u64>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeDrops {
-    count: u64,
-    /// The kernel's names of the reasons.
-    by_reason: BTreeMap<String, u64>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeResets {
-    count: u64,
-    sent: u64,
-    received: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeErrors {
-    count: u64,
-    /// Connections by the number of their last error (`errno`).
-    // Names of JSON are texts, whatever the map has.
-    #[schema(value_type = BTreeMap<String, u64>)]
-    by_errno: BTreeMap<u32, u64>,
-}
-
-/// Payload of connections that have ended, by the kernel's own counts, beside what the calls that
-/// were seen add up to. The kernel counts the end of a stream as one byte.
-#[derive(Debug, Serialize, ToSchema)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "units are part of the names in the API"
-)]
-struct EdgeSocketTotals {
-    sent_bytes: u64,
-    received_bytes: u64,
-    written_bytes: u64,
-    read_bytes: u64,
-}
-
 impl EdgeTable {
     pub fn new(table: &model::EdgeTable, names: &ContainerDirectory) -> Self {
+        let has = |metric: &str| table.has(metric);
         Self {
             containers: named(table.edges.iter().flat_map(|edge| edge.key.ends()), names),
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
@@ -376,8 +241,8 @@ impl EdgeTable {
             other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {
                 edges: table.folded.edges,
                 metrics: EdgeMetrics {
-                    client: Some(side(&table.folded.client, |metric| table.has(metric))),
-                    server: Some(side(&table.folded.server, |metric| table.has(metric))),
+                    client: Some(SideMetrics::new(&table.folded.client, has)),
+                    server: Some(SideMetrics::new(&table.folded.server, has)),
                 },
             }),
             unavailable: table.unavailable.clone(),
@@ -429,8 +294,8 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
         protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, has)),
-            server: server.as_ref().map(|metrics| side(metrics, has)),
+            client: client.as_ref().map(|side| SideMetrics::new(side, has)),
+            server: server.as_ref().map(|side| SideMetrics::new(side, has)),
         },
     }
 }
@@ -452,85 +317,5 @@ pub(super) fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option
         address: address.to_string(),
         network_namespace: None,
         port,
-    }
-}
-
-fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
-    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
-        let timed = has(metric).then_some(times);
-        EdgeTransfer {
-            count: found.count,
-            bytes: found.bytes,
-            time_ns: timed.map(|times| times.sum),
-            histogram: timed.map(nanoseconds),
-        }
-    };
-    let times = |found: &model::Values| EdgeTimes {
-        count: found.count,
-        time_ns: found.sum,
-        histogram: nanoseconds(found),
-    };
-    SideMetrics {
-        connections: ConnectionCount {
-            count: metrics.connections,
-            open: metrics.open,
-        },
-        write: has("write").then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
-        read: has("read").then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
-        connect: has("connect").then(|| EdgeConnects {
-            count: metrics.connect.count,
-            failed: metrics.connects_failed,
-            time_ns: metrics.connect.sum,
-            histogram: nanoseconds(&metrics.connect),
-        }),
-        accept: has("accept").then(|| times(&metrics.accept)),
-        close: has("close").then(|| times(&metrics.close)),
-        write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
-            count: metrics.write_rtt.count,
-            sum: metrics.write_rtt.sum,
-            min: metrics.write_rtt.least,
-            max: metrics.write_rtt.greatest,
-            histogram: histogram(&metrics.write_rtt, 1),
-        }),
-        min_rtt_us: metrics.min_rtt_us.filter(|_| has("min_rtt_us")),
-        receive_wait: has("receive_wait").then(|| times(&metrics.receive_wait)),
-        retransmit: has("retransmit").then_some(EventCount {
-            count: metrics.retransmits,
-        }),
-        drop: has("drop").then(|| EdgeDrops {
-            count: metrics.drops,
-            by_reason: metrics.drops_by_reason.clone(),
-        }),
-        reset: has("reset").then_some(EdgeResets {
-            count: metrics.resets_sent + metrics.resets_received,
-            sent: metrics.resets_sent,
-            received: metrics.resets_received,
-        }),
-        error: has("error").then(|| EdgeErrors {
-            count: metrics.errors,
-            by_errno: metrics.errors_by_number.clone(),
-        }),
-        socket: has("socket").then_some(EdgeSocketTotals {
-            sent_bytes: metrics.socket.sent_bytes,
-            received_bytes: metrics.socket.received_bytes,
-            written_bytes: metrics.socket.written_bytes,
-            read_bytes: metrics.socket.read_bytes,
-        }),
-    }
-}
-
-fn nanoseconds(values: &model::Values) -> EdgeHistogram {
-    histogram(values, 1000)
-}
-
-fn histogram(values: &model::Values, units_per_us: u64) -> EdgeHistogram {
-    let mut counts = values.counts.clone();
-    counts.resize(BOUNDS_US.len() + 1, 0);
-    EdgeHistogram {
-        bounds: BOUNDS_US
-            .iter()
-            .map(|bound| u64::from(*bound) * units_per_us)
-            .collect(),
-        counts,
     }
 }

@@ -7,6 +7,7 @@ mod containers;
 mod diff;
 mod edge_connections;
 mod edge_series;
+mod edge_sides;
 mod edges;
 mod event_loop;
 mod events;

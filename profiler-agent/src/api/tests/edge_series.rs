@@ -59,7 +59,7 @@ async fn the_series_of_a_task_add_up_to_its_totals_also_after_its_end() {
         let steps = series["steps_ms"].as_array().unwrap().len();
         for numbers in [
             &client["open"],
-            &client["receive_wait"]["buckets"],
+            &client["connect"]["buckets"],
             &client["reset"]["sent"],
             &client["drop"]["count"],
         ] {
