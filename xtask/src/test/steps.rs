@@ -164,7 +164,8 @@ pub(super) const STEPS: &[Step] = &[
         lane: Lane::Compute,
         budget: 120,
         lock: None,
-        needs: &[Need::Root, Need::Ebpf, Need::CheckedTests],
+        // The agent first: both builds of the eBPF object use one folder.
+        needs: &[Need::Root, Need::Ebpf, Need::CheckedTests, Need::Agent],
         run: new_probe_test::run,
     },
     Step {
