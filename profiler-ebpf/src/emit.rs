@@ -1,4 +1,4 @@
-//! The only way to send a record.
+//! Headers of records, which of them are urgent, and records of fixed size for `RECORDS`.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use profiler_common::header::RecordHeader;

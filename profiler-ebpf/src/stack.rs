@@ -1,8 +1,8 @@
 //! Where stacks come from, and how they are sent: once, later samples refer to one by its hash.
 //!
 //! Kernel stacks are walked by the kernel's own walker (`bpf_get_stack`). User stacks are walked
-//! with tables ([`crate::unwind`]), or by the kernel's frame-pointer walker when the task asks for
-//! it.
+//! with tables ([`crate::unwind`]), or by the kernel's frame-pointer walker where the agent is set to it or the
+//! kernel has no `bpf_loop`.
 
 use aya_ebpf::{
     EbpfContext,

@@ -107,7 +107,7 @@ fn a_recording_ends_with_its_target_and_says_when() {
     wait_until("it records", START, || {
         let threads = std::fs::read_dir(&threads).into_iter().flatten().flatten();
         let mut names = threads.map(|thread| std::fs::read_to_string(thread.path().join("comm")));
-        names.any(|name| name.is_ok_and(|name| name.starts_with("on-cpu-")))
+        names.any(|name| name.is_ok_and(|name| name.starts_with("samples-")))
     })
     .unwrap();
     burn(&target, Duration::from_millis(500));

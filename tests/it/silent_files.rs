@@ -103,7 +103,7 @@ fn notes(task: &Value) -> String {
 
 /// Threads of tasks, by the beginning of their names.
 fn threads(agent: &Agent) -> BTreeMap<&'static str, usize> {
-    const NAMES: [&str; 4] = ["unwind-", "on-cpu-", "symbolizer", "file-worker"];
+    const NAMES: [&str; 4] = ["unwind-", "samples-", "symbolizer", "file-worker"];
     let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
     let names: Vec<String> = tasks
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok())
@@ -160,7 +160,7 @@ fn files_that_others_serve_are_left_alone() {
         let now = threads(&agent);
         kernel_objects(&agent) <= objects
             && now["unwind-"] <= before["unwind-"]
-            && now["on-cpu-"] == 0
+            && now["samples-"] == 0
     })
     .unwrap_or_else(|error| {
         panic!(
@@ -195,7 +195,7 @@ fn a_server_that_is_asked_and_silent_costs_its_own_names() {
     assert!(answer.text().contains("not answer"), "{}", answer.text());
     wait_until("what the tasks had is gone", ENDED, || {
         let now = threads(&agent);
-        kernel_objects(&agent) <= objects && now["unwind-"] == 0 && now["on-cpu-"] == 0
+        kernel_objects(&agent) <= objects && now["unwind-"] == 0 && now["samples-"] == 0
     })
     .unwrap_or_else(|error| panic!("{error:#}: {:?}", threads(&agent)));
     assert!(threads(&agent)["file-worker"] < 16, "{:?}", threads(&agent));

@@ -71,7 +71,7 @@ impl TaskKind {
     }
 }
 
-/// Whose CPU time a task samples.
+/// What a task looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// These processes and the children they fork during the task.

@@ -149,7 +149,7 @@ pub enum CollectError {
     Probe { probe: &'static str, reason: String },
 }
 
-/// Starts collections. Implemented over eBPF by the on-CPU probe, and by fakes in tests.
+/// Starts collections. Implemented by `KindCollector` of the recorder, by the demo data, and by fakes in tests.
 pub trait Collector: Send + Sync + 'static {
     /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor).
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError>;

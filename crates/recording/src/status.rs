@@ -73,9 +73,9 @@ pub struct AbsentProbes {
 }
 
 impl Collector for AbsentProbes {
-    fn start(&self, _request: &CollectRequest) -> Result<Collection, CollectError> {
+    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
         Err(CollectError::Probe {
-            probe: "on_cpu",
+            probe: request.spec.kind.name(),
             reason: self.reason.clone(),
         })
     }

@@ -3,7 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     time::{Duration, Instant},
 };
 
@@ -47,13 +47,13 @@ pub(super) struct Counted {
 #[derive(Debug)]
 pub(super) struct EnvoyWatch {
     key: ProcessKey,
-    stop: Sender<()>,
+    stop: SyncSender<()>,
     report: Receiver<EnvoyReport>,
 }
 
 impl EnvoyWatch {
     pub(super) fn start(key: ProcessKey) -> io::Result<Self> {
-        let (stop, stopped) = channel();
+        let (stop, stopped) = sync_channel(1);
         let (tell, report) = sync_channel(1);
         // The answers are untrusted: the process chooses them.
         let give_up = move || {
@@ -75,7 +75,7 @@ impl EnvoyWatch {
     /// Asks it to take its last reading; [`EnvoyWatch::finish`] waits for that.
     pub(super) fn stop(&self) {
         // It may have given up already.
-        let _gone = self.stop.send(());
+        let _gone = self.stop.try_send(());
     }
 
     pub(super) fn finish(self) -> EnvoyReport {

@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -42,14 +42,14 @@ const ENVOYS: usize = 16;
 /// A running observation.
 #[derive(Debug)]
 pub struct Observer {
-    stop: Sender<()>,
+    stop: SyncSender<()>,
     thread: JoinHandle<CheckupRecord>,
 }
 
 impl Observer {
     /// Starts to observe a target; the first reading is taken at once, on the new thread.
     pub fn start(target: Target, table: ProcessTable, asks_envoys: bool) -> io::Result<Self> {
-        let (stop, stopped) = channel();
+        let (stop, stopped) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("observer".into())
             .spawn(move || observe(target, table, asks_envoys, &stopped))?;

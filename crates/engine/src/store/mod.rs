@@ -2,7 +2,7 @@
 //!
 //! One redb file holds everything. A result is a sequence of *blobs*; a blob belongs to a task, a
 //! [`Stream`] (what kind of data it is) and a *segment* (one minute of the task). While a task runs
-//! its blobs are small and arrive twice a second; a segment that is complete is rewritten as one.
+//! its blobs are small and arrive up to four times a second; a segment that is complete is rewritten as one.
 //!
 //! | table | key | value |
 //! |---|---|---|

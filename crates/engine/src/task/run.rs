@@ -36,8 +36,8 @@ pub(super) const AGENT_STOPPED: &str =
 /// What a task says that never got its turn.
 pub(super) const NEVER_STARTED: &str = "the agent was stopped before this task started";
 
-/// Chunks arrive twice a second and each is committed on arrival; with several tasks at once
-/// commits are at least this far apart.
+/// Chunks of samples arrive four times a second and are committed at least this far apart, some twice a second; whole
+/// tables are committed on arrival.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(400);
 /// How often to look whether something waits for a commit.
 const COMMIT_TICK: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! Starts collections of every kind and runs each on a thread of its own.
+//! Starts on-CPU, off-CPU and wall-clock collections, and runs each on a thread of its own.
 
 use std::{
     sync::{
@@ -63,7 +63,7 @@ pub struct SampleRecorderConfig {
     pub verify_every: u32,
 }
 
-/// Starts on-CPU collections over eBPF.
+/// Starts collections of samples and waits over eBPF.
 #[derive(Debug)]
 pub struct SampleRecorder {
     table: ProcessTable,
@@ -290,7 +290,7 @@ impl Collector for SampleRecorder {
             waits: WaitWatch::new(request.spec.waits, mode, std::time::Instant::now()),
             sender,
         });
-        spawn(id, session, stopped)?;
+        spawn(id, request.spec.kind, session, stopped)?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
             already: Duration::ZERO,
@@ -304,13 +304,18 @@ impl Collector for SampleRecorder {
 }
 
 /// Runs the session on a thread; a panic there ends this collection only, and is logged.
-fn spawn(id: u64, session: Session, stopped: Arc<AtomicBool>) -> Result<(), CollectError> {
+fn spawn(
+    id: u64,
+    kind: TaskKind,
+    session: Session,
+    stopped: Arc<AtomicBool>,
+) -> Result<(), CollectError> {
     std::thread::Builder::new()
-        .name(format!("on-cpu-{id}"))
+        .name(format!("samples-{id}"))
         .spawn(move || session.run(&stopped))
         .map(drop)
         .map_err(|error| CollectError::Probe {
-            probe: "on_cpu",
+            probe: kind.name(),
             reason: format!("start its thread: {error}"),
         })
 }

@@ -233,7 +233,7 @@ impl Session {
         }
     }
 
-    /// Empties the table of one epoch into the builder.
+    /// Hands what one epoch counted to the assembler, which asks for names.
     fn drain(&mut self, epoch_number: u64) {
         let mut counted = Vec::new();
         let object = &self.parts.object;
@@ -438,8 +438,8 @@ impl Session {
         self.loop_table = loops.map(|loops| loops.table(now_ns, lost.iter().sum()));
     }
 
-    /// Detaches the clock and drains both tables, so that rows of two rates never mix. Returns when
-    /// nothing was counted any more.
+    /// Detaches the clock and drains both tables, so that rows of two rates never mix. Returns
+    /// the time, on the kernel's clock, from which nothing was counted.
     fn stop_clock(&mut self) -> u64 {
         if self.parts.source.measures_waits()
             && let Err(error) = self.parts.object.visit_sleepers()
@@ -464,7 +464,7 @@ impl Session {
         ended
     }
 
-    /// Stops the programs; the result is when nothing was counted any more.
+    /// Stops the programs; returns the time, on the kernel's clock, from which nothing was counted.
     ///
     /// They are detached one after the other. What threads do meanwhile would be counted twice or
     /// not at all, so those that measure together are stopped first.
