@@ -195,7 +195,7 @@ function unnamedTable(seconds, crowd) {
     unavailable: {
       accept: "times of accept calls are not measured",
       "read.time_ns": "times of read calls are not measured",
-      tls: "payload is not looked at",
+      tls: "edges do not say whether a connection is encrypted",
       "write.time_ns": "times of write calls are not measured",
     },
     unresolved: { owner: 2, peer_on_this_node: 1 },

@@ -82,7 +82,10 @@ impl MetricSources {
         for metric in ["accept", "read.time_ns", "write.time_ns"] {
             sources.set(metric, timed.clone());
         }
-        sources.set("tls", Err("payload is not looked at".to_owned()));
+        sources.set(
+            "tls",
+            Err("edges do not say whether a connection is encrypted".to_owned()),
+        );
         sources
     }
 
