@@ -1,4 +1,4 @@
-//! Who talks to whom: edges between processes, each with what both ends measured.
+//! Edges between processes, each with what both ends measured.
 
 use std::{
     collections::BTreeMap,

@@ -65,7 +65,7 @@ const COLUMNS: [Column; 14] = [
 /// What of a table is printed, and how.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
-    /// Pairs of unnamed Unix sockets that nobody used: threads and libraries have many for themselves.
+    /// Pairs of unused unnamed Unix sockets: threads and libraries have many for themselves.
     pub(super) idle_unix_pairs: bool,
     /// The process that watches, whose own sockets are marked.
     pub(super) own_pid: u32,
@@ -131,8 +131,8 @@ pub(super) fn text(table: &EdgeTable, shown: Shown) -> Text {
     text
 }
 
-/// Whether it is what a Unix socket read from peers that nobody tells: who sent it, where that was
-/// watched, has an edge of its own with the same bytes.
+/// Whether it is what a Unix socket read from unknown peers: a sender that was watched has an edge of its
+/// own with the same bytes.
 fn is_untold(edge: &Edge) -> bool {
     let Endpoint { pid, address, .. } = &edge.key.client;
     let is_unknown = matches!(address, Address::Unix(name) if name == UNTOLD);

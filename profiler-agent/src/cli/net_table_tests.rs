@@ -78,7 +78,7 @@ fn idle_pairs_of_unnamed_sockets_are_counted_and_not_shown() {
         whole.contains("total of 3 edges") && !whole.contains(note),
         "{whole}"
     );
-    // Where calls are not counted nobody knows that a pair is idle.
+    // Where calls are not counted it is unknown that a pair is idle.
     table
         .unavailable
         .insert("unix.write".into(), "no hook".into());

@@ -47,7 +47,7 @@ function views(edges: readonly Edge[]): EdgeSide[] {
   });
 }
 
-/** Sum of what was measured; null when nobody measured it. */
+/** Sum of what was measured; null when it was not measured. */
 function sum(
   sides: readonly EdgeSide[],
   value: (side: EdgeSide) => number | null | undefined,

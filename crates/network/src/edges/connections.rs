@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use profiler_model::{EdgeConnection, EdgeId};
 
 use super::{
-    book::Pair,
+    aggregator::Pair,
     flow::{Direction, Flow},
 };
 

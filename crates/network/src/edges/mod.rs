@@ -1,33 +1,33 @@
 //! From sockets to edges: which process talks to which, over connections that the kernel side saw
 //! and over those that were there before.
 //!
-//! `flow` decodes what the kernel side counted. `directory` holds the sockets of the node, which others list: `listeners`
-//! tells who listens, `nat` follows translated connections. `mates` joins both ends of a connection, `names` keeps what
-//! addresses and processes are called, `resting` keeps connections for which the kernel's table has no room, and `book` adds
-//! everything up; `homes` tells of single connections where they are, and `connections` lists the largest ones.
-//! `unix_listing` and `unix_book` do the same for Unix sockets; `silent` keeps what has no end small.
+//! `flow` decodes what the kernel side counted. `socket_table` holds the sockets of the node, as the kernel lists them: `listeners`
+//! finds listening ones, `nat` follows translated connections. `match_peers` joins both ends of a connection, `names` keeps what
+//! addresses and processes are called, `evicted` keeps connections for which the kernel's table has no room, and `aggregator` adds
+//! everything up; `edge_of_connection` finds the edges of single connections, and `connections` lists the largest ones.
+//! `unix_listing` and `unix_aggregator` do the same for Unix sockets; `fold_idle` bounds collections without end.
 
 mod flow;
 mod listeners;
 mod nat;
-mod directory;
-mod mates;
+mod socket_table;
+mod match_peers;
 mod names;
-mod resting;
-mod book;
-mod homes;
+mod evicted;
+mod aggregator;
+mod edge_of_connection;
 mod connections;
 mod unix_listing;
-mod unix_book;
-mod silent;
+mod unix_aggregator;
+mod fold_idle;
 
-pub use book::Book;
+pub use aggregator::EdgeAggregator;
 pub use connections::{Connections, MOST_OF_EDGE};
-pub use directory::{Directory, Owner};
+pub use edge_of_connection::{EdgeOfConnection, Met, Traffic};
+pub use evicted::EvictedConnections;
 pub use flow::{Flow, socket_address, user_of};
-pub use homes::{Home, Met, Traffic};
+pub use fold_idle::{EdgeLimit, fold_idle};
 pub use names::{Identity, read_answer};
-pub use resting::Resting;
-pub use silent::{Room, fold_silent};
-pub use unix_book::{UNTOLD, UnixBook, UnixEnd, existing as existing_unix};
+pub use socket_table::{Owner, SocketTable};
+pub use unix_aggregator::{UNTOLD, UnixEdgeAggregator, UnixEnd, existing as existing_unix};
 pub use unix_listing::{UNNAMED, UnixListing};

@@ -29,7 +29,7 @@ pub struct Identity {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     processes: HashMap<ProcessKey, Identity>,
-    /// Of processes that were gone before anybody looked: the name of a thread.
+    /// Of processes that ended before they were read: the name of a thread.
     threads: HashMap<ProcessKey, String>,
     addresses: HashMap<(u32, IpAddr), BTreeSet<String>>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::edges::Home;
+use crate::edges::EdgeOfConnection;
 use profiler_protocols::Protocol;
 
 use super::{
@@ -157,13 +157,17 @@ impl Operations {
     }
 
     /// The bytes of each connection that is open or has ended since the last call. A span of time ends.
-    pub(super) fn cover<'a>(&mut self, homes: impl Iterator<Item = &'a Home>, now_ns: u64) {
+    pub(super) fn cover<'a>(
+        &mut self,
+        edge_of_connection: impl Iterator<Item = &'a EdgeOfConnection>,
+        now_ns: u64,
+    ) {
         self.traffic.values_mut().for_each(Coverage::forget_open);
-        for home in homes {
-            if let Some(bytes) = home.traffic
-                && let Some(coverage) = self.traffic_of(&home.edge)
+        for edge_of in edge_of_connection {
+            if let Some(bytes) = edge_of.traffic
+                && let Some(coverage) = self.traffic_of(&edge_of.edge)
             {
-                coverage.add(bytes, home.has_ended);
+                coverage.add(bytes, edge_of.has_ended);
             }
         }
         let span = self.spans.last();

@@ -327,12 +327,12 @@ fn requests_of_sampled_connections_stand_for_the_others() {
 /// Where the bytes of all connections are known they tell how much was seen, whatever the chance was.
 #[test]
 fn bytes_of_all_connections_tell_how_much_was_seen() {
-    let traffic = |moved, captured| Home {
+    let traffic = |moved, captured| EdgeOfConnection {
         edge: edge(2),
         traffic: Some(Traffic { moved, captured }),
         has_ended: false,
     };
-    let tally_of = |homes: &[Home]| {
+    let tally_of = |edge_of_connection: &[EdgeOfConnection]| {
         let mut operations = Operations::default();
         for (one_of, exchange) in [(1, get("/")), (1, get("/")), (4, get("/"))] {
             let one = ObservedRequest {
@@ -341,7 +341,7 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
             };
             operations.add(&edge(2), &one, Counted::Here);
         }
-        operations.cover(homes.iter(), 2000);
+        operations.cover(edge_of_connection.iter(), 2000);
         let (_, rows, _) = rows(&operations, 4);
         (rows[0].tally.clone(), rows[0].server_only)
     };
@@ -377,7 +377,7 @@ fn enough_connections_tell_more_than_bytes() {
     };
     take(1, 2000, 1);
     take(10_000, 900, 64);
-    let home = Home {
+    let edge_of = EdgeOfConnection {
         edge: edge(2),
         traffic: Some(Traffic {
             moved: 2000 * 20_000 + 57_600 * 500,
@@ -385,7 +385,7 @@ fn enough_connections_tell_more_than_bytes() {
         }),
         has_ended: false,
     };
-    operations.cover([home].iter(), 2000);
+    operations.cover([edge_of].iter(), 2000);
     let (_, rows, _) = rows(&operations, 64);
     assert_eq!(rows[0].tally.count, 59_600);
     let (low, high) = rows[0].tally.interval();
@@ -536,7 +536,7 @@ fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
             };
             operations.add(&edge(2), &one, Counted::Here);
         }
-        let home = Home {
+        let edge_of = EdgeOfConnection {
             edge: edge(2),
             traffic: Some(Traffic {
                 moved,
@@ -544,7 +544,7 @@ fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
             }),
             has_ended: false,
         };
-        operations.cover([home].iter(), 2000);
+        operations.cover([edge_of].iter(), 2000);
         rows(&operations, 16).1[0].tally.interval()
     };
     assert!(interval_of(40 * 16 * 500).1.is_some_and(|high| high < 1000));

@@ -8,7 +8,7 @@ use profiler_model::{Address, EdgeKey, Endpoint, RequestTable};
 use super::{
     ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext, SocketFacts, Tracker, TrackerOptions,
 };
-use crate::edges::Home;
+use crate::edges::EdgeOfConnection;
 
 pub const CLIENT_PID: u32 = 100;
 pub const SERVER_PID: u32 = 200;
@@ -167,7 +167,7 @@ impl Play {
     pub fn report(&mut self, sockets: &[u64]) -> RequestTable {
         let edges = sockets
             .iter()
-            .map(|cookie| (*cookie, home(edge())))
+            .map(|cookie| (*cookie, edge_of(edge())))
             .collect();
         self.tracker.edges(&edges, self.now_ns);
         self.now_ns += 1000 * MS;
@@ -176,8 +176,8 @@ impl Play {
 }
 
 /// Where a connection belongs of whose bytes nothing is known.
-pub fn home(edge: EdgeKey) -> Home {
-    Home {
+pub fn edge_of(edge: EdgeKey) -> EdgeOfConnection {
+    EdgeOfConnection {
         edge,
         traffic: None,
         has_ended: false,

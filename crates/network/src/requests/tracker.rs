@@ -11,7 +11,7 @@ mod settle;
 use core::net::SocketAddr;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::edges::Home;
+use crate::edges::EdgeOfConnection;
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{
@@ -198,11 +198,11 @@ impl Tracker {
     }
 
     /// Which edge each connection belongs to, as far as that is known by now.
-    pub fn edges(&mut self, homes: &HashMap<u64, Home>, now_ns: u64) {
+    pub fn edges(&mut self, edge_of_connection: &HashMap<u64, EdgeOfConnection>, now_ns: u64) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
         for (cookie, socket) in &mut self.sockets {
-            let confirmed = homes.get(cookie).map(|home| &home.edge);
+            let confirmed = edge_of_connection.get(cookie).map(|edge_of| &edge_of.edge);
             socket.is_guess &= confirmed.is_none();
             let found = confirmed.or(socket.edge.as_ref()).cloned();
             let known = std::mem::replace(&mut socket.edge, found.clone());
@@ -220,7 +220,7 @@ impl Tracker {
                 self.samples.rename(&old, new);
             }
         }
-        self.operations.cover(homes.values(), now_ns);
+        self.operations.cover(edge_of_connection.values(), now_ns);
     }
 
     /// What the kernel side should do from now on, since the last call.

@@ -25,7 +25,8 @@ use profiler_common::{
 use profiler_host::process::ProcessTable;
 use profiler_model::{EdgeTable, ProcessKey, RequestOptions, Window};
 use profiler_network::edges::{
-    Book, Connections, Directory, Flow, Met, Resting, Room, fold_silent, user_of,
+    Connections, EdgeAggregator, EdgeLimit, EvictedConnections, Flow, Met, SocketTable, fold_idle,
+    user_of,
 };
 use profiler_recording::{
     Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, StopHandle,
@@ -190,7 +191,7 @@ impl Collector for NetworkCollector {
         let wanted = wanted_pids(&target, &self.table);
         let mut sockets = SocketReader::new(&self.config.denied);
         let reading = Instant::now();
-        let directory = sockets.read(&self.table, &wanted, &Directory::default());
+        let directory = sockets.read(&self.table, &wanted, &SocketTable::default());
         report_sources(&self.statuses, &self.config.denied, &directory);
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
@@ -198,9 +199,9 @@ impl Collector for NetworkCollector {
         let unix =
             UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
         let can_end = target.can_end();
-        let mut book = Book::default();
+        let mut aggregator = EdgeAggregator::default();
         if requests.is_some() {
-            book.remember_homes();
+            aggregator.remember_edges();
         }
         let mut session = Session {
             unix,
@@ -229,10 +230,10 @@ impl Collector for NetworkCollector {
             capacity: self.config.connections,
             can_evict,
             can_end,
-            resting: Resting::new(self.config.connections),
-            book,
+            evicted: EvictedConnections::new(self.config.connections),
+            aggregator,
             sought: HashSet::new(),
-            room: Room::of(request.spec.duration_s),
+            room: EdgeLimit::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
             sources,
@@ -279,7 +280,7 @@ struct Session {
     table: ProcessTable,
     wanted: BTreeSet<u32>,
     target: ResolvedTarget,
-    directory: Directory,
+    directory: SocketTable,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     reading_took: Duration,
@@ -293,13 +294,13 @@ struct Session {
     can_evict: bool,
     /// The target may end, and its end has not been reported.
     can_end: bool,
-    resting: Resting,
-    book: Book,
+    evicted: EvictedConnections,
+    aggregator: EdgeAggregator,
     unix: UnixSockets,
     /// Processes of Unix sockets that were looked for because they were not in the table.
     sought: HashSet<ProcessKey>,
     /// For a collection without end.
-    room: Option<Room>,
+    room: Option<EdgeLimit>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     /// Where the task looks for requests.
@@ -360,9 +361,9 @@ impl Session {
         let finished = &mut self.finished;
         for connection in self.ended.take() {
             if connection.flags & FLAG_EVICTED != 0 {
-                self.resting.rest(connection);
+                self.evicted.rest(connection);
             } else {
-                finished.push(self.resting.end(&connection));
+                finished.push(self.evicted.end(&connection));
             }
         }
         let ended = self.finished.iter().skip(known);
@@ -402,12 +403,12 @@ impl Session {
         let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
         let mut open: Vec<Flow> = entries
             .iter()
-            .map(|entry| Flow::decode(&self.resting.whole(entry)))
+            .map(|entry| Flow::decode(&self.evicted.whole(entry)))
             .collect();
-        let resting = self.resting.outside(&table);
-        open.extend(resting.iter().map(Flow::decode));
+        let evicted = self.evicted.outside(&table);
+        open.extend(evicted.iter().map(Flow::decode));
         for flow in &open {
-            self.book.name_user(flow);
+            self.aggregator.name_user(flow);
         }
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
         let mut keys = HashMap::new();
@@ -431,7 +432,7 @@ impl Session {
                 self.object.forget_drop(key)?;
             }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
-            self.book.end(flow, now_ns);
+            self.aggregator.end(flow, now_ns);
         }
         for flow in &mut open {
             if let Some(times) = times.get(&flow.cookie) {
@@ -442,11 +443,11 @@ impl Session {
         self.read_directory(&open, last);
         self.name_processes(&open);
         let directory = (&self.directory, self.directory_read_ns);
-        self.book.settle(&open, directory, now_ns, last);
+        self.aggregator.settle(&open, directory, now_ns, last);
         let mut connections = Connections::default();
         let mut met = Vec::new();
         let (mut edges, folded, mut unresolved) =
-            self.book
+            self.aggregator
                 .table_with(&open, &self.directory, |pair, direction, flow| {
                     met.push(Met::new(pair, flow));
                     connections.note(pair, direction, flow);
@@ -455,24 +456,24 @@ impl Session {
         let UnixReport {
             edges: unix_edges,
             unresolved: unix_unresolved,
-            homes: unix_homes,
+            edge_of_connection: unix_homes,
             gone: unix_gone,
         } = self.report_unix(unix_ends)?;
         let requests = match &mut self.requests {
             Some(requests) => {
                 requests.close_unix(&unix_gone);
-                let mut homes = self.book.take_homes(&met);
-                homes.extend(unix_homes);
-                requests.table(&self.object, homes, counted_ns, last)?
+                let mut edge_of_connection = self.aggregator.take_edges_of_connections(&met);
+                edge_of_connection.extend(unix_homes);
+                requests.table(&self.object, edge_of_connection, counted_ns, last)?
             }
             None => None,
         };
         unresolved.extend(self.uncounted_calls()?);
         let folded = self.unix.with_folded(folded);
         if let Some(room) = self.room {
-            let unix_book = self.unix.book_mut();
-            let unix = (unix_book, unix_edges.as_slice());
-            fold_silent((&mut self.book, &edges), unix, room, now_ns);
+            let unix_aggregator = self.unix.book_mut();
+            let unix = (unix_aggregator, unix_edges.as_slice());
+            fold_idle((&mut self.aggregator, &edges), unix, room, now_ns);
             self.forget_names(&open);
         }
         let mut unavailable = self.unavailable();

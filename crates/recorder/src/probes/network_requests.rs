@@ -9,7 +9,7 @@ use profiler_model::{
     MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
 };
 use profiler_network::{
-    edges::{Home, UnixEnd},
+    edges::{EdgeOfConnection, UnixEnd},
     requests::{
         ByteTotals, CaptureOrder, PayloadEvent, SocketFacts, SourceCounts, Tracker, TrackerOptions,
     },
@@ -201,7 +201,7 @@ impl Requests {
     pub(super) fn table(
         &mut self,
         object: &LoadedObject,
-        homes: HashMap<u64, Home>,
+        edge_of_connection: HashMap<u64, EdgeOfConnection>,
         now_ns: u64,
         last: bool,
     ) -> Result<Option<RequestTable>, LoadError> {
@@ -217,7 +217,7 @@ impl Requests {
                 sampled_one_of,
                 lost_pieces,
             } = counts;
-            tracker.edges(&homes, now_ns);
+            tracker.edges(&edge_of_connection, now_ns);
             tracker.source(SourceCounts {
                 unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),

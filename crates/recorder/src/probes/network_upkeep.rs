@@ -57,7 +57,7 @@ impl Session {
             self.sought.clear();
         }
         let table = &self.table;
-        let names = RefCell::new(self.book.names());
+        let names = RefCell::new(self.aggregator.names());
         let sought = RefCell::new(&mut self.sought);
         let mut may_refresh = true;
         // The name that was seen with the socket is used when the process is gone before it is looked up.
@@ -158,7 +158,7 @@ impl Session {
         });
         for entry in forgotten {
             self.object.forget_connection(entry.cookie)?;
-            let whole = self.resting.end(&entry);
+            let whole = self.evicted.end(&entry);
             self.finished.push(whole);
         }
         // At the end as well: idle connections may have ended unnoticed.
@@ -183,8 +183,8 @@ impl Session {
             capacity: u64::from(self.capacity),
             used: used as u64,
             refused: counters.of(REFUSED),
-            evicted: self.resting.evicted,
-            swept: self.resting.swept,
+            evicted: self.evicted.evicted,
+            swept: self.evicted.swept,
             missed_runs: self.object.missed_runs(),
             delayed: Some(counters.of(RECORDS_DELAYED)),
         }
@@ -192,7 +192,7 @@ impl Session {
 
     /// Takes the answers of name servers, which a thread without capabilities reads.
     pub(super) fn read_answers(&mut self) {
-        let (dns, names) = (&self.dns, self.book.names());
+        let (dns, names) = (&self.dns, self.aggregator.names());
         let mut decode = |messages: Vec<(u32, Vec<u8>)>| {
             let read = dns.run(move || {
                 let read = messages
@@ -230,7 +230,11 @@ impl Session {
             .saturating_add(rest_ns.max(READ_AGAIN_NS));
         // At the end the sweep has read them, and then this has no question that is younger.
         let due = last || monotonic_ns() >= due_ns;
-        if due && self.book.is_open_question(open, self.directory_read_ns) {
+        if due
+            && self
+                .aggregator
+                .is_open_question(open, self.directory_read_ns)
+        {
             self.read_node();
         }
     }
@@ -265,7 +269,7 @@ impl Session {
         for process in missing {
             if !self.name_process(process) {
                 // It is gone, or hidden: it is not looked for again.
-                self.book.names().give_up(process);
+                self.aggregator.names().give_up(process);
             }
         }
     }
@@ -274,7 +278,7 @@ impl Session {
     pub(super) fn forget_names(&mut self, open: &[Flow]) {
         let unix: HashSet<ProcessKey> = self.unix.processes().collect();
         let table = &self.table;
-        self.book.forget_names(open, |process| {
+        self.aggregator.forget_names(open, |process| {
             let known = table.get(process.pid);
             unix.contains(&process) || known.is_some_and(|known| known.key == process)
         });
@@ -283,7 +287,9 @@ impl Session {
     /// False: the process is not there and was never named.
     pub(super) fn name_process(&mut self, process: ProcessKey) -> bool {
         let table = &self.table;
-        self.book.names().name(process, || identify(table, process))
+        self.aggregator
+            .names()
+            .name(process, || identify(table, process))
     }
 
     /// Ends the connections whose end was missed; takes them out of `entries`.
@@ -298,15 +304,15 @@ impl Session {
             .collect();
         let is_known = |namespace| directory.knows_cookies(namespace);
         let gone = self
-            .resting
+            .evicted
             .gone(entries.iter(), &listed, listed_ns, is_known);
         for entry in entries.extract_if(.., |entry| gone.contains(&entry.cookie)) {
             self.object.forget_connection(entry.cookie)?;
             self.finished
-                .extend(self.resting.sweep(entry.cookie, Some(&entry)));
+                .extend(self.evicted.sweep(entry.cookie, Some(&entry)));
         }
         for cookie in gone {
-            self.finished.extend(self.resting.sweep(cookie, None));
+            self.finished.extend(self.evicted.sweep(cookie, None));
         }
         Ok(())
     }
@@ -316,11 +322,11 @@ impl Session {
         if !self.can_evict {
             return Ok(());
         }
-        if self.resting.has_marked() {
+        if self.evicted.has_marked() {
             LoadedObject::let_programs_end();
         }
         let object = &mut self.object;
-        self.resting
+        self.evicted
             .make(table, |cookie, action| object.evict(cookie, action))?;
         // Their counts are in the ring buffer until then.
         self.read();

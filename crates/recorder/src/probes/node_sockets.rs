@@ -16,7 +16,7 @@ use profiler_host::{
     sockets::{Owners, Sources, list_namespaces, original_of},
 };
 use profiler_model::{ProcessKey, sockets::DiagSocket};
-use profiler_network::edges::{Directory, Identity, Owner};
+use profiler_network::edges::{Identity, Owner, SocketTable};
 use profiler_recording::{ProbeState, ProbeStatus};
 
 use super::{board::ProbeStatuses, targets::ResolvedTarget};
@@ -59,8 +59,8 @@ impl SocketReader {
         &mut self,
         table: &ProcessTable,
         preferred: &BTreeSet<u32>,
-        before: &Directory,
-    ) -> Directory {
+        before: &SocketTable,
+    ) -> SocketTable {
         table.refresh();
         let found = list_namespaces(table, self.sources);
         let mut wanted = HashMap::new();
@@ -76,7 +76,7 @@ impl SocketReader {
         self.owners.find(&wanted, table, preferred);
         let owners = &self.owners;
         let process = |inode| owners.holder(inode).map(|holder| holder.process);
-        let mut directory = Directory::new(found, process);
+        let mut directory = SocketTable::new(found, process);
         if !self.sources.without_originals {
             directory.ask_for_originals(before, |socket| {
                 let holder = owners.holder(socket.inode);
@@ -96,7 +96,7 @@ pub(super) fn announce_sources(statuses: &ProbeStatuses, denied: &[String]) {
 }
 
 /// Writes down what came of the sources that may be used.
-pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &Directory) {
+pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &SocketTable) {
     let (conntrack, originals) = directory.failures();
     let failures = [conntrack, originals, directory.without_diag()];
     for ((name, minimum_kernel), failure) in SOURCES.into_iter().zip(failures) {

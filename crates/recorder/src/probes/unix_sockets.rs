@@ -7,7 +7,9 @@ use profiler_host::{
     process::ProcessTable,
     sockets::{Owners, unix_sockets},
 };
-use profiler_network::edges::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix};
+use profiler_network::edges::{
+    EdgeOfConnection, Identity, UnixEdgeAggregator, UnixEnd, UnixListing, existing_unix,
+};
 
 use super::{network_sources::OF_UNIX_SOCKETS, targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::bpf::{LoadError, LoadedObject};
@@ -65,7 +67,7 @@ pub(super) struct UnixReport {
     /// What could not be determined.
     pub(super) unresolved: BTreeMap<String, u64>,
     /// The edge of each socket, where that is wanted.
-    pub(super) homes: HashMap<u64, Home>,
+    pub(super) edge_of_connection: HashMap<u64, EdgeOfConnection>,
     /// Sockets that are gone since the last report.
     pub(super) gone: Vec<UnixEnd>,
 }
@@ -73,7 +75,7 @@ pub(super) struct UnixReport {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {
-    book: UnixBook,
+    aggregator: UnixEdgeAggregator,
     listing: UnixListing,
     owners: Owners,
     /// When the listing was begun, on the kernel's clock.
@@ -113,7 +115,7 @@ impl UnixSockets {
             }
         }
         Ok(Self {
-            book: UnixBook::default(),
+            aggregator: UnixEdgeAggregator::default(),
             listing,
             owners,
             listed_ns,
@@ -158,31 +160,33 @@ impl UnixSockets {
             end.seen_ns < listed_ns
                 && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
         };
-        self.book.settle(&ends, listing, is_gone);
-        let homes = match wants {
-            SocketsWanted::Yes => self.book.homes(&ends, listing, &identify),
+        self.aggregator.settle(&ends, listing, is_gone);
+        let edge_of_connection = match wants {
+            SocketsWanted::Yes => self
+                .aggregator
+                .edge_of_connection(&ends, listing, &identify),
             SocketsWanted::No => HashMap::new(),
         };
         let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
         for end in &gone {
             object.forget_unix_socket(end.cookie)?;
         }
-        let (edges, unresolved) = self.book.table(&open, &self.listing, identify);
+        let (edges, unresolved) = self.aggregator.table(&open, &self.listing, identify);
         Ok(UnixReport {
             edges,
             unresolved,
-            homes,
+            edge_of_connection,
             gone,
         })
     }
 
     /// The processes of every edge that is known.
     pub(super) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
-        self.book.processes()
+        self.aggregator.processes()
     }
 
-    pub(super) fn book_mut(&mut self) -> &mut UnixBook {
-        &mut self.book
+    pub(super) fn book_mut(&mut self) -> &mut UnixEdgeAggregator {
+        &mut self.aggregator
     }
 
     /// What is no longer kept apart, with that of connections.
@@ -191,7 +195,7 @@ impl UnixSockets {
             edges,
             client,
             server,
-        } = self.book.folded();
+        } = self.aggregator.folded();
         folded.edges += edges;
         folded.client.merge(client);
         folded.server.merge(server);

@@ -252,7 +252,7 @@ impl EncodeLabelSet for Labels<'_> {
 }
 
 /// The library writes values as they are; names of processes are untrusted. What is not printable
-/// becomes text, so that nobody's terminal follows it.
+/// becomes text, so that no terminal interprets it.
 pub(super) fn escaped(value: &str) -> String {
     let shown = printable(value);
     let mut text = String::with_capacity(shown.len());

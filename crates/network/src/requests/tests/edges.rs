@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use profiler_model::EdgeKey;
 use profiler_model::Endpoint;
 
-use super::{Play, edge, facts, home, operation};
+use super::{Play, edge, edge_of, facts, operation};
 
 /// The edge before the server's process was found.
 fn early() -> EdgeKey {
@@ -21,7 +21,7 @@ fn what_was_counted_goes_with_an_edge_of_which_more_is_known() {
     play.ask(1, "GET k", "$1\r\nv\r\n");
     let say = |play: &mut Play, key: EdgeKey| {
         play.tracker
-            .edges(&HashMap::from([(1, home(key))]), play.now_ns);
+            .edges(&HashMap::from([(1, edge_of(key))]), play.now_ns);
         play.tracker.table(play.now_ns)
     };
     say(&mut play, early());
@@ -51,11 +51,11 @@ fn what_turns_out_to_be_several_edges_stays() {
         },
         ..edge()
     };
-    let one = HashMap::from([(1, home(early())), (2, home(early()))]);
+    let one = HashMap::from([(1, edge_of(early())), (2, edge_of(early()))]);
     play.tracker.edges(&one, play.now_ns);
     play.tracker.table(0);
     play.tracker.table(0);
-    let two = HashMap::from([(1, home(edge())), (2, home(other))]);
+    let two = HashMap::from([(1, edge_of(edge())), (2, edge_of(other))]);
     play.tracker.edges(&two, play.now_ns);
     let table = play.tracker.table(0);
     assert_eq!(table.edges.len(), 1);

@@ -11,7 +11,7 @@ use profiler_model::{Operation, RequestTable};
 
 use super::{
     PayloadEvent, PayloadPiece, Plaintext, SocketFacts, TrackerOptions,
-    played::{CLIENT_PID, Play, SERVER_COOKIE, edge, facts, home, resp},
+    played::{CLIENT_PID, Play, SERVER_COOKIE, edge, edge_of, facts, resp},
 };
 
 /// The only operation with this method.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use profiler_model::{MatchClass, RequestTable};
 
-use super::{PayloadEvent, PayloadPiece, Plaintext, SocketFacts, TrackerOptions, edge, home};
+use super::{PayloadEvent, PayloadPiece, Plaintext, SocketFacts, TrackerOptions, edge, edge_of};
 use crate::{
-    edges::Home,
+    edges::EdgeOfConnection,
     requests::{Drawn, Tracker},
 };
 
@@ -28,13 +28,13 @@ fn facts(is_client: bool) -> SocketFacts {
     }
 }
 
-fn edges() -> HashMap<u64, Home> {
+fn edges() -> HashMap<u64, EdgeOfConnection> {
     let mut down = edge();
     down.server.pid = Some(PROXY);
     down.server.comm = "envoy".to_owned();
     let mut up = edge();
     up.client.pid = Some(PROXY);
-    HashMap::from([(DOWN, home(down)), (UP, home(up))])
+    HashMap::from([(DOWN, edge_of(down)), (UP, edge_of(up))])
 }
 
 struct Proxy {

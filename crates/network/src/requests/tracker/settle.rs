@@ -36,20 +36,21 @@ impl Tracker {
         let Some(socket) = self.sockets.get(&seen.cookie) else {
             return;
         };
-        let mate = self.other_end(socket, &seen);
+        let other_end = self.other_end(socket, &seen);
         let known = socket.edge.clone();
         let edge = known
-            .or_else(|| mate.and_then(|(_, mate)| mate.edge.clone()))
+            .or_else(|| other_end.and_then(|(_, other_end)| other_end.edge.clone()))
             .unwrap_or_else(|| socket.own_edge(seen.seen_by));
-        let settled = mate.map(|(cookie, mate)| (cookie, counting_end(socket, seen.seen_by, mate)));
+        let settled = other_end
+            .map(|(cookie, other_end)| (cookie, counting_end(socket, seen.seen_by, other_end)));
         // Where the other end is forgotten by now, what was settled with it stays so.
         let alone = socket.counting_end.filter(|_| self.is_alone(socket));
         let counted = match settled.map(|(_, counting_end)| counting_end).or(alone) {
             Some(counting_end) if counting_end != seen.seen_by => Counted::AtOtherEnd,
             Some(_) | None => Counted::Here,
         };
-        if let Some((mate, counting_end)) = settled {
-            for cookie in [seen.cookie, mate] {
+        if let Some((other_end, counting_end)) = settled {
+            for cookie in [seen.cookie, other_end] {
                 if let Some(socket) = self.sockets.get_mut(&cookie) {
                     socket.counting_end = Some(counting_end);
                 }
@@ -208,10 +209,10 @@ impl Tracker {
 }
 
 /// The end of a connection whose requests are counted: settled once, so that none is counted twice.
-fn counting_end(socket: &SocketRequests, seen_by: SeenBy, mate: &SocketRequests) -> SeenBy {
+fn counting_end(socket: &SocketRequests, seen_by: SeenBy, other_end: &SocketRequests) -> SeenBy {
     let (client, server) = match seen_by {
-        SeenBy::Client => (socket, mate),
-        SeenBy::Server => (mate, socket),
+        SeenBy::Client => (socket, other_end),
+        SeenBy::Server => (other_end, socket),
     };
     let settled = client.counting_end.or(server.counting_end);
     settled.unwrap_or_else(|| match (client.holes(), server.holes()) {

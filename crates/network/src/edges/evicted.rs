@@ -1,9 +1,8 @@
-//! Connections that rest: the kernel's table is bounded, and they make room in it.
+//! Idle connections make room in the kernel's table, which is bounded.
 //!
-//! When the table is nearly full, connections that rest leave it. What they have counted stays here,
-//! whole, and is added to what the kernel counts when they are used again, so that a connection looks
-//! the same wherever its numbers are. A connection is taken out at the second look, if nobody has
-//! used it since the first.
+//! When the table is nearly full, idle connections leave it. Their counts stay here and are added to what
+//! the kernel counts when they are used again, so that a connection looks the same wherever its numbers
+//! are. A connection is taken out at the second look if it has not been used since the first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +22,7 @@ const TOO_YOUNG_NS: u64 = 1_000_000_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Resting {
+pub struct EvictedConnections {
     /// Entries that the kernel's table has.
     capacity: usize,
     /// Looked at once.
@@ -35,7 +34,7 @@ pub struct Resting {
     pub swept: u64,
 }
 
-impl Resting {
+impl EvictedConnections {
     pub fn new(capacity: u32) -> Self {
         Self {
             capacity: capacity as usize,
@@ -180,12 +179,12 @@ mod tests {
 
     #[test]
     fn a_connection_that_comes_back_has_all_of_its_counts() {
-        let mut resting = Resting::new(8);
-        resting.rest(Connection {
+        let mut evicted = EvictedConnections::new(8);
+        evicted.rest(Connection {
             flags: FLAG_COMPLETE | FLAG_EVICTED,
             ..connection(5)
         });
-        assert_eq!(resting.outside(&HashSet::new()).len(), 1);
+        assert_eq!(evicted.outside(&HashSet::new()).len(), 1);
         let mut again = Connection {
             cookie: 5,
             flags: FLAG_COMPLETE | FLAG_JOINED,
@@ -199,7 +198,7 @@ mod tests {
             ..Connection::default()
         };
         again.rtt.counts[3] = 1;
-        let whole = resting.whole(&again);
+        let whole = evicted.whole(&again);
         assert_eq!((whole.sent_bytes, whole.sent_count()), (111, 4));
         assert_eq!((whole.srtt_min_us, whole.rtt.counts[3]), (7, 1));
         assert_eq!(whole.min_rtt_us, 2);
@@ -207,35 +206,35 @@ mod tests {
         // Its beginning was seen, so that it is compared with all that the socket has sent.
         assert_eq!(whole.flags, FLAG_COMPLETE | FLAG_SHARED);
         assert_eq!((whole.first_sent, whole.last_sent), (0, 111));
-        assert!(resting.outside(&HashSet::from([5])).is_empty());
+        assert!(evicted.outside(&HashSet::from([5])).is_empty());
         // Once more, and then to its end.
-        resting.rest(again);
-        let ended = resting.end(&again);
+        evicted.rest(again);
+        let ended = evicted.end(&again);
         assert_eq!((ended.sent_bytes, ended.sent_count()), (122, 6));
-        assert!(resting.outside(&HashSet::new()).is_empty());
-        assert_eq!(resting.evicted, 2);
+        assert!(evicted.outside(&HashSet::new()).is_empty());
+        assert_eq!(evicted.evicted, 2);
     }
 
     #[test]
     fn only_what_was_not_used_between_two_looks_leaves_a_table_that_is_nearly_full() {
-        let mut resting = Resting::new(8);
+        let mut evicted = EvictedConnections::new(8);
         let table: HashSet<u64> = (1..=6).collect();
         let mut asked = Vec::new();
         let mut nothing = |cookie, action| {
             asked.push((cookie, action));
             Ok::<_, Infallible>(true)
         };
-        assert_eq!(resting.make(&table, &mut nothing), Ok(0));
+        assert_eq!(evicted.make(&table, &mut nothing), Ok(0));
         assert!(asked.is_empty());
         let table: HashSet<u64> = (1..=8).collect();
         let mut marked = 0;
-        let first = resting.make(&table, |cookie, action| {
+        let first = evicted.make(&table, |cookie, action| {
             assert_eq!(action, EVICTION_MARK);
             marked += 1;
             Ok::<_, Infallible>(cookie != 3)
         });
         assert_eq!((first, marked), (Ok(0), 8));
-        let second = resting.make(&table, |cookie, action| {
+        let second = evicted.make(&table, |cookie, action| {
             assert_ne!((cookie, action), (3, EVICTION_TAKE), "it was not marked");
             Ok::<_, Infallible>(action == EVICTION_TAKE)
         });
@@ -245,7 +244,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_list_has_ended() {
         const SECOND: u64 = 1_000_000_000;
-        let mut resting = Resting::new(8);
+        let mut evicted = EvictedConnections::new(8);
         let young = Connection {
             seen_ns: 100 * SECOND,
             ..connection(3)
@@ -266,18 +265,18 @@ mod tests {
             closed(10),
             closed(90),
         ];
-        resting.rest(connection(6));
-        let gone = resting.gone(
+        evicted.rest(connection(6));
+        let gone = evicted.gone(
             table.iter(),
             &HashSet::from([1]),
             100 * SECOND,
             |namespace| namespace == 1,
         );
         assert_eq!(gone, HashSet::from([2, 6, 10]));
-        let ended = resting.sweep(2, Some(&table[1])).unwrap();
+        let ended = evicted.sweep(2, Some(&table[1])).unwrap();
         assert_ne!(ended.header.kind, 0);
-        assert_eq!(resting.sweep(6, None).map(|ended| ended.cookie), Some(6));
-        assert_eq!(resting.sweep(6, None), None);
-        assert_eq!(resting.swept, 1);
+        assert_eq!(evicted.sweep(6, None).map(|ended| ended.cookie), Some(6));
+        assert_eq!(evicted.sweep(6, None), None);
+        assert_eq!(evicted.swept, 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Adds Unix sockets up to edges.
 //!
 //! Sockets know their peer, by its cookie once it has been used and by its inode once a process has a
-//! descriptor for it. The side that connected is unnamed or connected to a name that somebody listens
+//! descriptor for it. The side that connected is unnamed or connected to a name that a socket listens
 //! on; the two ends of a pair have no sides, and the one that was made first is shown as the client.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,9 +17,9 @@ use profiler_model::{
 };
 
 use super::{
-    book::Only,
+    aggregator::Only,
+    edge_of_connection::EdgeOfConnection,
     flow::{Direction, text, values},
-    homes::Home,
     names::Identity,
     unix_listing::{UnixListing, shown},
 };
@@ -213,7 +213,7 @@ pub(super) struct Sums {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct UnixBook {
+pub struct UnixEdgeAggregator {
     pub(super) edges: BTreeMap<UnixPair, Sums>,
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
@@ -222,7 +222,7 @@ pub struct UnixBook {
     unresolved: BTreeMap<String, u64>,
 }
 
-impl UnixBook {
+impl UnixEdgeAggregator {
     /// Takes the sockets of the kernel's table; those for which `is_gone` are added up for good.
     pub fn settle(
         &mut self,
@@ -286,21 +286,21 @@ impl UnixBook {
     }
 
     /// The edge of each socket.
-    pub fn homes(
+    pub fn edge_of_connection(
         &self,
         ends: &[UnixEnd],
         listing: &UnixListing,
         identify: impl Fn(ProcessKey) -> Identity,
-    ) -> HashMap<u64, Home> {
+    ) -> HashMap<u64, EdgeOfConnection> {
         let placed = self.place_all(ends, listing, |_end, _what| {});
         let pairs = placed.into_iter().map(|((pair, _direction), _whole)| pair);
-        let homes = pairs.map(|pair| Home {
+        let edge_of_connection = pairs.map(|pair| EdgeOfConnection {
             edge: pair.named(&identify),
             traffic: None,
             has_ended: false,
         });
         let cookies = ends.iter().map(|end| end.cookie);
-        cookies.zip(homes).collect()
+        cookies.zip(edge_of_connection).collect()
     }
 
     /// The processes of every edge that is known.
@@ -336,19 +336,19 @@ impl UnixBook {
         }
         let mut placed = Vec::with_capacity(ends.len());
         for end in &ends {
-            let mate = by_cookie
+            let other_end = by_cookie
                 .get(&end.peer_cookie)
                 .or_else(|| by_inode.get(&end.peer_inode))
                 .copied()
-                .filter(|mate| mate.cookie != end.cookie);
-            if let Some(place) = self.remembered(end, mate.is_some()) {
+                .filter(|other_end| other_end.cookie != end.cookie);
+            if let Some(place) = self.remembered(end, other_end.is_some()) {
                 placed.push((place, true));
                 continue;
             }
             let direction = end.direction(listing);
             let process = end.process.or_else(|| listing.owner(end.inode));
-            let peer_process = mate
-                .and_then(|mate| mate.process)
+            let peer_process = other_end
+                .and_then(|other_end| other_end.process)
                 .or_else(|| listing.owner(end.peer_inode));
             if process.is_none() {
                 missing(end, "owner");
@@ -472,5 +472,5 @@ pub fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u64) -> 
 }
 
 #[cfg(test)]
-#[path = "unix_book_tests.rs"]
+#[path = "unix_aggregator_tests.rs"]
 mod tests;

@@ -13,12 +13,12 @@ use profiler_model::{
 };
 
 use super::{
-    directory::{Directory, Peer},
+    edge_of_connection::EdgesOfConnections,
     flow::{Direction, Flow},
-    homes::Homes,
-    mates::mates,
+    match_peers::match_peers,
     names::{AddressName, Names},
     nat::Followed,
+    socket_table::{Peer, SocketTable},
 };
 
 /// How long an ended connection waits for its other end.
@@ -150,7 +150,7 @@ struct Place {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct Book {
+pub struct EdgeAggregator {
     /// Ended, with the time at which they came here.
     pub(super) waiting: Vec<(Flow, u64)>,
     /// Open connections that were joined with their other end.
@@ -159,20 +159,20 @@ pub struct Book {
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
     pub(super) names: Names,
-    /// Where single connections belong, if somebody wants to know.
-    pub(super) homes: Option<Homes>,
+    /// The edges of single connections, if they are asked for.
+    pub(super) edge_of_connection: Option<EdgesOfConnections>,
     unresolved: BTreeMap<String, u64>,
     /// Time of the last settling.
     pub(super) now_ns: u64,
 }
 
-impl Book {
+impl EdgeAggregator {
     /// Takes a connection that has ended.
     pub fn end(&mut self, flow: Flow, now_ns: u64) {
         self.name_user(&flow);
         if let Some(place) = self.places.remove(&flow.cookie) {
             self.note_shared(&flow);
-            self.note_home(place.pair, &flow);
+            self.note_edge(place.pair, &flow);
             self.fold(place, &flow.metrics);
         } else {
             self.waiting.push((flow, now_ns));
@@ -183,7 +183,7 @@ impl Book {
         &mut self.names
     }
 
-    /// Remembers who uses a connection, in case that the process is gone when somebody looks.
+    /// Remembers which process uses a connection, in case it has ended when the table is made.
     pub fn name_user(&mut self, flow: &Flow) {
         if let Some(process) = flow.process {
             self.names.name_thread(process, &flow.comm);
@@ -198,23 +198,25 @@ impl Book {
             .any(|flow| flow.seen_ns > read_ns && !self.places.contains_key(&flow.cookie))
     }
 
-    /// Joins what can be joined and adds up what has ended. The directory was read at `read_ns`.
+    /// Joins what can be joined and adds up what has ended. The table of sockets was read at `read_ns`.
     /// `last`: nothing more comes.
     pub fn settle(
         &mut self,
         open: &[Flow],
-        (directory, read_ns): (&Directory, u64),
+        (socket_table, read_ns): (&SocketTable, u64),
         now_ns: u64,
         last: bool,
     ) {
         self.now_ns = now_ns;
         let waiting = std::mem::take(&mut self.waiting);
         let flows: Vec<&Flow> = waiting.iter().map(|(flow, _)| flow).chain(open).collect();
-        let mates = mates(&flows, directory);
+        let other_ends = match_peers(&flows, socket_table);
         let mut decided = Vec::new();
         for (index, flow) in flows.iter().enumerate() {
-            let mate = mates.get(index).copied().flatten();
-            let mate = mate.and_then(|mate| flows.get(mate)).copied();
+            let other_end = other_ends.get(index).copied().flatten();
+            let other_end = other_end
+                .and_then(|other_end| flows.get(other_end))
+                .copied();
             let is_open = index >= waiting.len();
             if is_open && self.places.contains_key(&flow.cookie) {
                 continue;
@@ -223,9 +225,10 @@ impl Book {
             let waited_ns = now_ns.saturating_sub(came_ns);
             let asked = flow.seen_ns <= read_ns || waited_ns >= LONGEST_WAIT_NS;
             let expired = last || (asked && waited_ns >= WAIT_NS);
-            let whole = mate.is_some_and(|mate| mate.process.is_some()) && flow.process.is_some();
+            let whole = other_end.is_some_and(|other_end| other_end.process.is_some())
+                && flow.process.is_some();
             if whole || (!is_open && (expired || waiting.len() > MAX_WAITING)) {
-                decided.push((index, self.place(flow, mate, directory)));
+                decided.push((index, self.place(flow, other_end, socket_table)));
             }
         }
         let mut done = vec![false; waiting.len()];
@@ -236,7 +239,7 @@ impl Book {
             if let Some(slot) = done.get_mut(index) {
                 *slot = true;
                 self.note_shared(flow);
-                self.note_home(place.pair, flow);
+                self.note_edge(place.pair, flow);
                 self.fold(place, &flow.metrics);
             } else {
                 self.places.insert(flow.cookie, place);
@@ -252,16 +255,16 @@ impl Book {
     pub fn table(
         &self,
         open: &[Flow],
-        directory: &Directory,
+        socket_table: &SocketTable,
     ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
-        self.table_with(open, directory, |_, _, _| {})
+        self.table_with(open, socket_table, |_, _, _| {})
     }
 
     /// The same; `note` learns where each connection belongs that is open or waits for its other end.
     pub fn table_with<'a>(
         &'a self,
         open: &'a [Flow],
-        directory: &Directory,
+        socket_table: &SocketTable,
         mut note: impl FnMut(Pair, Direction, &'a Flow),
     ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
         let mut all = Self {
@@ -270,7 +273,7 @@ impl Book {
             edges: self.edges.clone(),
             folded: self.folded.clone(),
             names: Names::default(),
-            homes: None,
+            edge_of_connection: None,
             unresolved: self.unresolved.clone(),
             now_ns: self.now_ns,
         };
@@ -280,19 +283,21 @@ impl Book {
             .map(|(flow, _)| flow)
             .chain(open)
             .collect();
-        let mates = mates(&flows, directory);
-        for (flow, mate) in flows.iter().zip(mates) {
-            let mate = mate.and_then(|mate| flows.get(mate)).copied();
+        let other_ends = match_peers(&flows, socket_table);
+        for (flow, other_end) in flows.iter().zip(other_ends) {
+            let other_end = other_end
+                .and_then(|other_end| flows.get(other_end))
+                .copied();
             let place = match self.places.get(&flow.cookie) {
                 Some(place) => *place,
-                None => all.place(flow, mate, directory),
+                None => all.place(flow, other_end, socket_table),
             };
             all.note_shared(flow);
             note(place.pair, place.direction, flow);
             all.fold(place, &flow.metrics);
         }
-        if directory.cut() > 0 {
-            let cut = u64::try_from(directory.cut()).unwrap_or(u64::MAX);
+        if socket_table.cut() > 0 {
+            let cut = u64::try_from(socket_table.cut()).unwrap_or(u64::MAX);
             all.unresolved
                 .insert("namespaces_with_translations_left_out".to_owned(), cut);
         }
@@ -427,14 +432,19 @@ impl Book {
     }
 
     /// Where a connection belongs, by itself and by its other end when that is known.
-    fn place(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Place {
-        let direction = self.direction(flow, mate, directory);
-        let peer = match mate {
-            Some(mate) => Peer {
-                network_namespace: Some(mate.network_namespace),
-                process: mate.process,
-                local: mate.local,
-                remote: mate.remote,
+    fn place(
+        &mut self,
+        flow: &Flow,
+        other_end: Option<&Flow>,
+        socket_table: &SocketTable,
+    ) -> Place {
+        let direction = self.direction(flow, other_end, socket_table);
+        let peer = match other_end {
+            Some(other_end) => Peer {
+                network_namespace: Some(other_end.network_namespace),
+                process: other_end.process,
+                local: other_end.local,
+                remote: other_end.remote,
             },
             // A socket that is connected to itself.
             None if flow.local == flow.remote => Peer {
@@ -443,18 +453,18 @@ impl Book {
                 local: flow.local,
                 remote: flow.remote,
             },
-            None => self.peer(flow, direction, directory),
+            None => self.peer(flow, direction, socket_table),
         };
         let own = flow.process.or_else(|| match direction {
             Direction::Client => None,
-            Direction::Server => directory
+            Direction::Server => socket_table
                 .listeners()
                 .process(flow.network_namespace, flow.local),
         });
-        let peer_namespace = directory.namespace_of(peer.local.ip(), flow.network_namespace);
+        let peer_namespace = socket_table.namespace_of(peer.local.ip(), flow.network_namespace);
         let listener = match direction {
             Direction::Client if peer.process.is_none() => {
-                peer_namespace.and_then(|at| directory.listeners().process(at, peer.local))
+                peer_namespace.and_then(|at| socket_table.listeners().process(at, peer.local))
             }
             Direction::Client | Direction::Server => None,
         };
@@ -495,10 +505,10 @@ impl Book {
     }
 
     /// The other end of a connection that was met only once.
-    fn peer(&mut self, flow: &Flow, direction: Direction, directory: &Directory) -> Peer {
+    fn peer(&mut self, flow: &Flow, direction: Direction, socket_table: &SocketTable) -> Peer {
         let followed = match direction {
-            Direction::Client => directory.server_view(flow),
-            Direction::Server => directory.client_view(flow),
+            Direction::Client => socket_table.server_view(flow),
+            Direction::Server => socket_table.client_view(flow),
         };
         let (local, remote) = match (followed, direction) {
             (Followed::To(ends), Direction::Client) => (ends.server, ends.client),
@@ -509,16 +519,16 @@ impl Book {
                 (flow.remote, flow.local)
             }
         };
-        let found = directory.peer(flow.network_namespace, local, remote);
+        let found = socket_table.peer(flow.network_namespace, local, remote);
         let found = found.or_else(|| match (followed, direction) {
-            (Followed::Same, Direction::Client) => directory.redirected_server(flow),
-            (Followed::Same, Direction::Server) => directory.redirected_client(flow),
+            (Followed::Same, Direction::Client) => socket_table.redirected_server(flow),
+            (Followed::Same, Direction::Server) => socket_table.redirected_client(flow),
             (Followed::To(_) | Followed::Unclear, _) => None,
         });
         if found.is_none()
             && followed == Followed::Same
             && direction == Direction::Server
-            && !directory.knows_destination(flow)
+            && !socket_table.knows_destination(flow)
         {
             self.unresolved("original_destination");
         }
@@ -531,16 +541,21 @@ impl Book {
         })
     }
 
-    fn direction(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Direction {
+    fn direction(
+        &mut self,
+        flow: &Flow,
+        other_end: Option<&Flow>,
+        socket_table: &SocketTable,
+    ) -> Direction {
         if let Some(direction) = flow.direction {
             return direction;
         }
-        match mate.and_then(|mate| mate.direction) {
+        match other_end.and_then(|other_end| other_end.direction) {
             Some(Direction::Client) => return Direction::Server,
             Some(Direction::Server) => return Direction::Client,
             None => {}
         }
-        match directory
+        match socket_table
             .listeners()
             .listens(flow.network_namespace, flow.local)
         {
@@ -566,5 +581,5 @@ impl Book {
 }
 
 #[cfg(test)]
-#[path = "book_tests.rs"]
+#[path = "aggregator_tests.rs"]
 mod tests;

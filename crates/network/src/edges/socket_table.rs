@@ -41,7 +41,7 @@ pub struct Peer {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct Directory {
+pub struct SocketTable {
     sockets: Vec<(DiagSocket, Owner)>,
     by_local: HashMap<SocketAddr, Vec<usize>>,
     by_remote: HashMap<SocketAddr, Vec<usize>>,
@@ -57,10 +57,10 @@ pub struct Directory {
     without_diag: Option<String>,
 }
 
-impl Directory {
+impl SocketTable {
     /// From what each namespace said, and who holds which inode.
     pub fn new(found: Vec<(u32, Listing)>, holder_of: impl Fn(u64) -> Option<ProcessKey>) -> Self {
-        let mut directory = Self::default();
+        let mut socket_table = Self::default();
         for (network_namespace, listing) in found {
             let Listing {
                 sockets,
@@ -69,23 +69,23 @@ impl Directory {
                 without_diag,
             } = listing;
             match without_diag {
-                None => drop(directory.with_cookies.insert(network_namespace)),
-                Some(reason) => directory.without_diag = Some(reason),
+                None => drop(socket_table.with_cookies.insert(network_namespace)),
+                Some(reason) => socket_table.without_diag = Some(reason),
             }
-            directory.translations.add(network_namespace, tracked);
-            directory.listeners.know(network_namespace);
+            socket_table.translations.add(network_namespace, tracked);
+            socket_table.listeners.know(network_namespace);
             for address in addresses {
-                directory.add_address(network_namespace, address);
+                socket_table.add_address(network_namespace, address);
             }
             for socket in sockets {
                 let owner = Owner {
                     network_namespace,
                     process: holder_of(socket.inode),
                 };
-                directory.add(socket, owner);
+                socket_table.add(socket, owner);
             }
         }
-        directory
+        socket_table
     }
 
     fn add(&mut self, socket: DiagSocket, owner: Owner) {
@@ -204,7 +204,7 @@ impl Directory {
         }
     }
 
-    /// Whether it is known of a server's connection if somebody redirected it.
+    /// Whether a redirection of a server's connection would be known.
     pub fn knows_destination(&self, server: &Flow) -> bool {
         self.translations.knows(server.network_namespace)
             || self.originals.contains_key(&server.cookie)

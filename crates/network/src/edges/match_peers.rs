@@ -4,16 +4,16 @@ use core::net::SocketAddr;
 use std::collections::HashMap;
 
 use super::{
-    directory::Directory,
     flow::{Direction, Flow},
+    socket_table::SocketTable,
 };
 
 /// For each connection the index of its other end.
 ///
-/// First those whose addresses are the same on both sides, then those that connection tracking says
-/// were translated. What is left may have been redirected by something that tells nobody; there
-/// both sides know the client by its address and port.
-pub(super) fn mates(flows: &[&Flow], directory: &Directory) -> Vec<Option<usize>> {
+/// First those whose addresses are the same on both sides, then those that connection tracking has
+/// translated. The rest may have been redirected by something conntrack does not record: there both
+/// sides know the client by its address and port.
+pub(super) fn match_peers(flows: &[&Flow], socket_table: &SocketTable) -> Vec<Option<usize>> {
     let mut by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>> = HashMap::new();
     for (index, flow) in flows.iter().enumerate() {
         by_ends
@@ -21,38 +21,38 @@ pub(super) fn mates(flows: &[&Flow], directory: &Directory) -> Vec<Option<usize>
             .or_default()
             .push(index);
     }
-    let mut mates = vec![None; flows.len()];
-    join(flows, &mut mates, |index, flow| {
+    let mut other_ends = vec![None; flows.len()];
+    join(flows, &mut other_ends, |index, flow| {
         let candidates = by_ends.get(&(flow.remote, flow.local))?;
         nearest(flows, index, candidates, |other| can_meet(flow, other))
     });
-    let translated = translated(flows, &mates, directory);
-    join(flows, &mut mates, |index, flow| {
+    let translated = translated(flows, &other_ends, socket_table);
+    join(flows, &mut other_ends, |index, flow| {
         let other_end = translated.get(index).copied().flatten()?;
         let candidates = by_ends.get(&other_end)?;
         nearest(flows, index, candidates, |other| can_meet(flow, other))
     });
-    join_redirected(flows, &mut mates, &translated);
-    mates
+    join_redirected(flows, &mut other_ends, &translated);
+    other_ends
 }
 
 /// What the other end of each connection that was not joined is called by itself, when connection
 /// tracking knows: its own address, and the address that it knows this end by.
 fn translated(
     flows: &[&Flow],
-    mates: &[Option<usize>],
-    directory: &Directory,
+    other_ends: &[Option<usize>],
+    socket_table: &SocketTable,
 ) -> Vec<Option<(SocketAddr, SocketAddr)>> {
-    let other_end = |flow: &&Flow, mate: &Option<usize>| {
-        if mate.is_some() {
+    let as_seen_there = |flow: &&Flow, other_end: &Option<usize>| {
+        if other_end.is_some() {
             return None;
         }
         let as_client = || {
-            let seen = directory.server_view(flow).ends()?;
+            let seen = socket_table.server_view(flow).ends()?;
             Some((seen.server, seen.client))
         };
         let as_server = || {
-            let seen = directory.client_view(flow).ends()?;
+            let seen = socket_table.client_view(flow).ends()?;
             Some((seen.client, seen.server))
         };
         match flow.direction {
@@ -63,21 +63,21 @@ fn translated(
     };
     flows
         .iter()
-        .zip(mates)
-        .map(|(flow, mate)| other_end(flow, mate))
+        .zip(other_ends)
+        .map(|(flow, other_end)| as_seen_there(flow, other_end))
         .collect()
 }
 
 fn join_redirected(
     flows: &[&Flow],
-    mates: &mut [Option<usize>],
+    other_ends: &mut [Option<usize>],
     translated: &[Option<(SocketAddr, SocketAddr)>],
 ) {
     let mut servers: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
     let mut clients: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
     let is_explained = |index: usize| {
         // It is known to lead elsewhere.
-        mates.get(index).copied().flatten().is_some()
+        other_ends.get(index).copied().flatten().is_some()
             || translated.get(index).copied().flatten().is_some()
     };
     for (index, flow) in flows.iter().enumerate() {
@@ -91,7 +91,7 @@ fn join_redirected(
             servers.entry(flow.remote).or_default().push(index);
         }
     }
-    join(flows, mates, |index, flow| {
+    join(flows, other_ends, |index, flow| {
         if translated.get(index).copied().flatten().is_some() {
             return None;
         }
@@ -116,21 +116,21 @@ fn join_redirected(
 /// Joins connections that choose each other.
 fn join(
     flows: &[&Flow],
-    mates: &mut [Option<usize>],
+    other_ends: &mut [Option<usize>],
     choose: impl Fn(usize, &Flow) -> Option<usize>,
 ) {
     let chosen: Vec<Option<usize>> = flows
         .iter()
         .enumerate()
         .map(|(index, flow)| {
-            let free = mates.get(index).copied().flatten().is_none();
+            let free = other_ends.get(index).copied().flatten().is_none();
             if free { choose(index, flow) } else { None }
         })
         .collect();
     for (index, other) in chosen.iter().enumerate() {
         if let Some(other) = *other
             && chosen.get(other).copied().flatten() == Some(index)
-            && let Some(slot) = mates.get_mut(index)
+            && let Some(slot) = other_ends.get_mut(index)
         {
             *slot = Some(other);
         }

@@ -1,28 +1,30 @@
-//! Keeps a collection without end small: edges that nobody uses any more are added up into one, and names
+//! Keeps a collection without end small: unused edges are added up into one, and names
 //! of processes that are gone are forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use profiler_model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
-use super::{Book, Flow, UnixBook, book::Pair, unix_book::UnixPair};
+use super::{
+    EdgeAggregator, Flow, UnixEdgeAggregator, aggregator::Pair, unix_aggregator::UnixPair,
+};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct EdgeLimit {
     /// Edges that are kept however long they have been silent.
     pub edges: usize,
     /// Others are kept for this long after their last connection has ended.
-    pub silence_ns: u64,
+    pub idle_ns: u64,
 }
 
 /// What a collection without end keeps.
-const ENDLESS: Room = Room {
+const ENDLESS: EdgeLimit = EdgeLimit {
     edges: 2_000,
-    silence_ns: 60_000_000_000,
+    idle_ns: 60_000_000_000,
 };
 
-impl Room {
+impl EdgeLimit {
     /// For a collection of this length.
     pub fn of(duration_s: Option<u64>) -> Option<Self> {
         duration_s.is_none().then_some(ENDLESS)
@@ -39,7 +41,7 @@ impl Room {
     ) -> Vec<(u64, Key)> {
         let all = edges.iter().map(|(key, sums)| (since(sums), key));
         let silent = all.filter(|(since_ns, key)| {
-            now_ns.saturating_sub(*since_ns) >= self.silence_ns && !is_in_use(key)
+            now_ns.saturating_sub(*since_ns) >= self.idle_ns && !is_in_use(key)
         });
         silent
             .map(|(since_ns, key)| (since_ns, key.clone()))
@@ -57,10 +59,10 @@ enum Silent {
 /// Adds up the edges that have been silent for longest, those of connections and of Unix sockets together,
 /// until the others fit `room`. What each book has shown is its newest table: it knows which edges have
 /// open connections, and these stay, so that no counter of an edge that is shown ever becomes less.
-pub fn fold_silent(
-    (book, shown): (&mut Book, &[Edge]),
-    (unix, unix_shown): (&mut UnixBook, &[Edge]),
-    room: Room,
+pub fn fold_idle(
+    (aggregator, shown): (&mut EdgeAggregator, &[Edge]),
+    (unix, unix_shown): (&mut UnixEdgeAggregator, &[Edge]),
+    room: EdgeLimit,
     now_ns: u64,
 ) {
     unix.note_changes(now_ns);
@@ -69,7 +71,7 @@ pub fn fold_silent(
     if excess == 0 {
         return;
     }
-    let of_connections = book.silent(shown, room, now_ns).into_iter();
+    let of_connections = aggregator.silent(shown, room, now_ns).into_iter();
     let of_connections = of_connections.map(|(since_ns, key)| (since_ns, Silent::Connections(key)));
     let of_unix = unix.silent(unix_shown, room, now_ns).into_iter();
     let of_unix = of_unix.map(|(since_ns, key)| (since_ns, Silent::Unix(key)));
@@ -78,8 +80,8 @@ pub fn fold_silent(
     for (_, edge) in silent.into_iter().take(excess) {
         match edge {
             Silent::Connections(pair) => {
-                if let Some(sums) = book.edges.remove(&pair) {
-                    add(&mut book.folded, sums.client, sums.server);
+                if let Some(sums) = aggregator.edges.remove(&pair) {
+                    add(&mut aggregator.folded, sums.client, sums.server);
                 }
             }
             Silent::Unix(pair) => {
@@ -91,8 +93,8 @@ pub fn fold_silent(
     }
 }
 
-impl Book {
-    fn silent(&self, shown: &[Edge], room: Room, now_ns: u64) -> Vec<(u64, Pair)> {
+impl EdgeAggregator {
+    fn silent(&self, shown: &[Edge], room: EdgeLimit, now_ns: u64) -> Vec<(u64, Pair)> {
         let used: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
         let is_in_use = |pair: &Pair| used.contains(pair);
         room.silent(&self.edges, now_ns, |sums| sums.ended_ns, is_in_use)
@@ -109,7 +111,7 @@ impl Book {
     }
 }
 
-impl UnixBook {
+impl UnixEdgeAggregator {
     /// Edges that were added to have not been silent until now.
     fn note_changes(&mut self, now_ns: u64) {
         for sums in self.edges.values_mut() {
@@ -119,7 +121,7 @@ impl UnixBook {
         }
     }
 
-    fn silent(&self, shown: &[Edge], room: Room, now_ns: u64) -> Vec<(u64, UnixPair)> {
+    fn silent(&self, shown: &[Edge], room: EdgeLimit, now_ns: u64) -> Vec<(u64, UnixPair)> {
         let used: BTreeSet<UnixPair> = in_use(shown).into_iter().filter_map(UnixPair::of).collect();
         let is_in_use = |pair: &UnixPair| used.contains(pair);
         room.silent(&self.edges, now_ns, |sums| sums.changed_ns, is_in_use)
@@ -154,13 +156,13 @@ fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<Sid
 mod tests {
     use profiler_model::Transfer;
 
-    use super::super::{Directory, Identity, UnixListing};
+    use super::super::{Identity, SocketTable, UnixListing};
     use super::*;
     use crate::edges::flow::Direction;
 
-    const ROOM: Room = Room {
+    const ROOM: EdgeLimit = EdgeLimit {
         edges: 2,
-        silence_ns: 1_000,
+        idle_ns: 1_000,
     };
 
     fn process(pid: u32) -> ProcessKey {
@@ -196,16 +198,21 @@ mod tests {
     }
 
     /// Without any Unix sockets.
-    fn fold(book: &mut Book, shown: &[Edge]) {
-        let now_ns = book.now_ns;
-        fold_silent((book, shown), (&mut UnixBook::default(), &[]), ROOM, now_ns);
+    fn fold(aggregator: &mut EdgeAggregator, shown: &[Edge]) {
+        let now_ns = aggregator.now_ns;
+        fold_idle(
+            (aggregator, shown),
+            (&mut UnixEdgeAggregator::default(), &[]),
+            ROOM,
+            now_ns,
+        );
     }
 
-    fn ends_at(book: &mut Book, ports: std::ops::Range<u16>, now_ns: u64) {
+    fn ends_at(aggregator: &mut EdgeAggregator, ports: std::ops::Range<u16>, now_ns: u64) {
         for port in ports {
-            book.end(flow(port, 0), now_ns);
+            aggregator.end(flow(port, 0), now_ns);
         }
-        book.settle(&[], (&Directory::default(), now_ns), now_ns, true);
+        aggregator.settle(&[], (&SocketTable::default(), now_ns), now_ns, true);
     }
 
     fn ports(edges: &[Edge]) -> Vec<u16> {
@@ -217,15 +224,15 @@ mod tests {
 
     #[test]
     fn the_longest_silent_edges_are_folded_and_nothing_is_lost() {
-        let directory = Directory::default();
-        let mut book = Book::default();
-        ends_at(&mut book, 1..4, 100);
-        ends_at(&mut book, 4..6, 200);
-        book.now_ns = 1_150;
-        let (shown, ..) = book.table(&[], &directory);
-        fold(&mut book, &shown);
+        let socket_table = SocketTable::default();
+        let mut aggregator = EdgeAggregator::default();
+        ends_at(&mut aggregator, 1..4, 100);
+        ends_at(&mut aggregator, 4..6, 200);
+        aggregator.now_ns = 1_150;
+        let (shown, ..) = aggregator.table(&[], &socket_table);
+        fold(&mut aggregator, &shown);
         // The later ones have not been silent for long enough.
-        let (edges, folded, _) = book.table(&[], &directory);
+        let (edges, folded, _) = aggregator.table(&[], &socket_table);
         assert_eq!(ports(&edges), [4, 5]);
         assert_eq!(folded.edges, 3);
         assert_eq!(folded.client.write.bytes, 1 + 2 + 3);
@@ -239,17 +246,17 @@ mod tests {
 
     #[test]
     fn an_edge_with_an_open_connection_stays() {
-        let directory = Directory::default();
-        let mut book = Book::default();
-        ends_at(&mut book, 1..5, 100);
-        book.now_ns = 10_000;
+        let socket_table = SocketTable::default();
+        let mut aggregator = EdgeAggregator::default();
+        ends_at(&mut aggregator, 1..5, 100);
+        aggregator.now_ns = 10_000;
         let open = [Flow {
             cookie: 99,
             ..flow(1, 1)
         }];
-        let (shown, ..) = book.table(&open, &directory);
-        fold(&mut book, &shown);
-        let (edges, folded, _) = book.table(&open, &directory);
+        let (shown, ..) = aggregator.table(&open, &socket_table);
+        fold(&mut aggregator, &shown);
+        let (edges, folded, _) = aggregator.table(&open, &socket_table);
         assert_eq!(ports(&edges), [1, 4]);
         assert_eq!(folded.edges, 2);
     }
@@ -260,19 +267,19 @@ mod tests {
             comm: "app".to_owned(),
             container: None,
         };
-        let mut book = Book::default();
+        let mut aggregator = EdgeAggregator::default();
         for pid in [7, 8, 9] {
-            book.names().name(process(pid), || Some(named()));
+            aggregator.names().name(process(pid), || Some(named()));
         }
-        book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
-        let kept = |pid: &u32| book.names.identity(process(*pid)) == named();
+        aggregator.forget_names(&[flow(1, 1)], |alive| alive == process(8));
+        let kept = |pid: &u32| aggregator.names.identity(process(*pid)) == named();
         let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
     }
 
     #[test]
     fn edges_of_unix_sockets_and_of_connections_share_one_bound() {
-        let mut book = UnixBook::default();
+        let mut aggregator = UnixEdgeAggregator::default();
         let key = |name: &str| {
             let end = profiler_model::Endpoint {
                 pid: Some(7),
@@ -289,32 +296,41 @@ mod tests {
             };
             UnixPair::of(&key).unwrap()
         };
-        let change = |book: &mut UnixBook, name: &str, bytes: u64| {
-            let sums = book.edges.entry(key(name)).or_default();
+        let change = |aggregator: &mut UnixEdgeAggregator, name: &str, bytes: u64| {
+            let sums = aggregator.edges.entry(key(name)).or_default();
             let side = sums.client.get_or_insert_default();
             side.write.bytes += bytes;
             sums.changed = true;
         };
         for (name, bytes) in [("/a", 1), ("/b", 2), ("/c", 4)] {
-            change(&mut book, name, bytes);
+            change(&mut aggregator, name, bytes);
         }
-        let mut connections = Book::default();
+        let mut connections = EdgeAggregator::default();
         ends_at(&mut connections, 1..2, 50);
-        let fold = |book: &mut UnixBook, connections: &mut Book, now_ns: u64| {
-            let shown = connections.table(&[], &Directory::default()).0;
-            let names = |_process| Identity::default();
-            let (unix, _) = book.table(&[], &UnixListing::default(), names);
-            fold_silent((connections, &shown), (book, &unix), ROOM, now_ns);
-        };
-        fold(&mut book, &mut connections, 100);
-        assert_eq!((book.folded().edges, connections.folded.edges), (0, 0));
+        let fold =
+            |aggregator: &mut UnixEdgeAggregator, connections: &mut EdgeAggregator, now_ns: u64| {
+                let shown = connections.table(&[], &SocketTable::default()).0;
+                let names = |_process| Identity::default();
+                let (unix, _) = aggregator.table(&[], &UnixListing::default(), names);
+                fold_idle((connections, &shown), (aggregator, &unix), ROOM, now_ns);
+            };
+        fold(&mut aggregator, &mut connections, 100);
+        assert_eq!(
+            (aggregator.folded().edges, connections.folded.edges),
+            (0, 0)
+        );
         // The first one is used again. There is room for two of four in all, and the connections have
         // been silent for longest.
-        change(&mut book, "/a", 8);
-        fold(&mut book, &mut connections, 2_000);
-        assert_eq!((book.folded().edges, connections.folded.edges), (1, 1));
+        change(&mut aggregator, "/a", 8);
+        fold(&mut aggregator, &mut connections, 2_000);
+        assert_eq!(
+            (aggregator.folded().edges, connections.folded.edges),
+            (1, 1)
+        );
         assert_eq!(connections.folded.client.write.bytes, 1);
-        assert_eq!(book.folded().client.write.bytes, 2);
-        assert!(book.edges.contains_key(&key("/a")) && book.edges.contains_key(&key("/c")));
+        assert_eq!(aggregator.folded().client.write.bytes, 2);
+        assert!(
+            aggregator.edges.contains_key(&key("/a")) && aggregator.edges.contains_key(&key("/c"))
+        );
     }
 }

@@ -53,7 +53,8 @@ fn written(edge: &Edge) -> (Option<u64>, Option<u64>) {
 #[test]
 fn both_ends_are_one_edge_to_the_name() {
     let ends = [end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b"")];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, unresolved) =
+        UnixEdgeAggregator::default().table(&ends, &UnixListing::default(), nobody);
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
     };
@@ -70,7 +71,7 @@ fn both_ends_are_one_edge_to_the_name() {
 fn ends_say_in_which_namespace_they_are() {
     let mut ends = [end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b"")];
     (ends[0].network_namespace, ends[1].network_namespace) = (7, 8);
-    let (edges, _) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, _) = UnixEdgeAggregator::default().table(&ends, &UnixListing::default(), nobody);
     let known = EdgeNamespaces {
         client: Some(7),
         server: Some(8),
@@ -80,13 +81,13 @@ fn ends_say_in_which_namespace_they_are() {
 
 #[test]
 fn an_end_that_outlives_its_peer_stays_in_the_same_edge() {
-    let mut book = UnixBook::default();
+    let mut aggregator = UnixEdgeAggregator::default();
     let listing = UnixListing::default();
     let (client, server) = (end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b""));
     let both = [client, server.clone()];
-    book.settle(&both, &listing, |end| end.cookie == 1);
-    book.settle(&[server], &listing, |_end| true);
-    let (edges, unresolved) = book.table(&[], &listing, nobody);
+    aggregator.settle(&both, &listing, |end| end.cookie == 1);
+    aggregator.settle(&[server], &listing, |_end| true);
+    let (edges, unresolved) = aggregator.table(&[], &listing, nobody);
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
     };
@@ -100,7 +101,7 @@ fn a_peer_that_is_not_watched_is_known_by_its_inode() {
     let mut listing = UnixListing::default();
     listing.own(102, 22);
     let ends = [end(1, 2, 11, b"", PATH)];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &listing, nobody);
+    let (edges, unresolved) = UnixEdgeAggregator::default().table(&ends, &listing, nobody);
     assert_eq!(pids(&edges[0]), (Some(11), Some(22)));
     assert_eq!(written(&edges[0]), (Some(1), None));
     assert!(unresolved.is_empty(), "{unresolved:?}");
@@ -109,7 +110,8 @@ fn a_peer_that_is_not_watched_is_known_by_its_inode() {
 #[test]
 fn a_receiver_of_datagrams_has_no_peer() {
     let ends = [end(1, 0, 11, b"\0log", b"")];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, unresolved) =
+        UnixEdgeAggregator::default().table(&ends, &UnixListing::default(), nobody);
     assert_eq!(pids(&edges[0]), (None, Some(11)));
     assert_eq!(edges[0].key.server.address.to_string(), "@log");
     assert_eq!(edges[0].key.client.address.to_string(), "unknown");
@@ -119,7 +121,7 @@ fn a_receiver_of_datagrams_has_no_peer() {
 #[test]
 fn of_a_pair_the_end_that_was_made_first_is_the_client() {
     let ends = [end(2, 1, 22, b"", b""), end(1, 2, 11, b"", b"")];
-    let (edges, _) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, _) = UnixEdgeAggregator::default().table(&ends, &UnixListing::default(), nobody);
     assert_eq!(edges.len(), 1);
     assert_eq!(pids(&edges[0]), (Some(11), Some(22)));
 }
@@ -140,7 +142,7 @@ fn of_two_names_the_one_that_is_listened_on_is_the_servers() {
         }],
     );
     let ends = [end(1, 2, 11, PATH, b"\0me"), end(2, 1, 22, b"\0me", PATH)];
-    let (edges, _) = UnixBook::default().table(&ends, &listing, nobody);
+    let (edges, _) = UnixEdgeAggregator::default().table(&ends, &listing, nobody);
     assert_eq!(edges.len(), 1);
     assert_eq!(pids(&edges[0]), (Some(22), Some(11)));
 }
@@ -151,7 +153,7 @@ fn a_process_is_one_end_whatever_its_threads_are_called() {
         comm: comm.to_owned(),
         ..end(cookie, 10 + cookie, 11, b"", PATH)
     };
-    let mut book = UnixBook::default();
+    let mut aggregator = UnixEdgeAggregator::default();
     let mut listing = UnixListing::default();
     for cookie in 1..=3 {
         listing.own(110 + cookie, 22);
@@ -164,9 +166,9 @@ fn a_process_is_one_end_whatever_its_threads_are_called() {
     };
     // The first has ended before the process was called something else.
     let first = [named(1, "app")];
-    book.settle(&first, &listing, |_end| true);
+    aggregator.settle(&first, &listing, |_end| true);
     let others = [named(2, "Compositor"), named(3, "IO thread")];
-    let (edges, unresolved) = book.table(&others, &listing, names("main"));
+    let (edges, unresolved) = aggregator.table(&others, &listing, names("main"));
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
     };

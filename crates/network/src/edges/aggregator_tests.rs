@@ -1,5 +1,5 @@
 use crate::edges::{
-    homes::{Home, Met},
+    edge_of_connection::{EdgeOfConnection, Met},
     names::Identity,
 };
 use profiler_model::{
@@ -49,7 +49,9 @@ const CLIENT: Option<Direction> = Some(Direction::Client);
 const SERVER: Option<Direction> = Some(Direction::Server);
 
 fn edges(flows: &[Flow]) -> Vec<Edge> {
-    Book::default().table(flows, &Directory::default()).0
+    EdgeAggregator::default()
+        .table(flows, &SocketTable::default())
+        .0
 }
 
 fn pids(edge: &Edge) -> (Option<u32>, Option<u32>) {
@@ -91,7 +93,9 @@ fn a_connect_that_failed_has_no_other_end_that_could_be_missed() {
     let mut one = flow(1, 1, ends, CLIENT, 11);
     let unresolved = |flow: &Flow| {
         let flows = std::slice::from_ref(flow);
-        Book::default().table(flows, &Directory::default()).2
+        EdgeAggregator::default()
+            .table(flows, &SocketTable::default())
+            .2
     };
     assert_eq!(unresolved(&one).get("peer_on_this_node"), Some(&1));
     one.metrics.connects_failed = 1;
@@ -121,7 +125,7 @@ fn ends_say_in_which_namespace_their_sockets_are() {
         flow(2, 8, (across.1, across.0), SERVER, 22),
         // Its other end was not seen, and is not on this node.
         flow(3, 7, ("10.0.0.1:40001", "192.0.2.1:443"), CLIENT, 12),
-        // Not seen either, but nobody else's loopback.
+        // Not seen either, but it is no other namespace's loopback.
         flow(4, 9, local, CLIENT, 13),
         // One process with sockets in two namespaces.
         flow(5, 7, ("10.0.0.1:40002", "192.0.2.2:443"), CLIENT, 14),
@@ -196,13 +200,13 @@ fn an_end_that_stays_open_longer_belongs_to_the_same_edge() {
         flow(1, 1, ends, CLIENT, 11),
         flow(2, 2, (ends.1, ends.0), SERVER, 22),
     );
-    let directory = Directory::default();
-    let mut book = Book::default();
-    book.end(client, 0);
-    book.settle(std::slice::from_ref(&server), (&directory, 0), 1, false);
-    assert!(book.waiting.is_empty());
-    book.end(server, 10 * WAIT_NS);
-    let (found, _, unresolved) = book.table(&[], &directory);
+    let socket_table = SocketTable::default();
+    let mut aggregator = EdgeAggregator::default();
+    aggregator.end(client, 0);
+    aggregator.settle(std::slice::from_ref(&server), (&socket_table, 0), 1, false);
+    assert!(aggregator.waiting.is_empty());
+    aggregator.end(server, 10 * WAIT_NS);
+    let (found, _, unresolved) = aggregator.table(&[], &socket_table);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].client.is_some() && found[0].server.is_some());
     assert!(unresolved.is_empty(), "{unresolved:?}");
@@ -210,17 +214,17 @@ fn an_end_that_stays_open_longer_belongs_to_the_same_edge() {
 
 #[test]
 fn what_ended_alone_is_added_up_after_a_while() {
-    let directory = Directory::default();
-    let mut book = Book::default();
+    let socket_table = SocketTable::default();
+    let mut aggregator = EdgeAggregator::default();
     for (cookie, port) in [(1, 40000), (2, 40001)] {
         let local = format!("10.0.0.1:{port}");
-        book.end(flow(cookie, 1, (&local, "192.0.2.1:443"), CLIENT, 11), 0);
+        aggregator.end(flow(cookie, 1, (&local, "192.0.2.1:443"), CLIENT, 11), 0);
     }
-    book.settle(&[], (&directory, 9), WAIT_NS - 1, false);
-    assert_eq!(book.waiting.len(), 2);
-    book.settle(&[], (&directory, 9), WAIT_NS, false);
-    assert!(book.waiting.is_empty());
-    let (found, ..) = book.table(&[], &directory);
+    aggregator.settle(&[], (&socket_table, 9), WAIT_NS - 1, false);
+    assert_eq!(aggregator.waiting.len(), 2);
+    aggregator.settle(&[], (&socket_table, 9), WAIT_NS, false);
+    assert!(aggregator.waiting.is_empty());
+    let (found, ..) = aggregator.table(&[], &socket_table);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].client_port, None);
     let client = found[0].client.as_ref().unwrap();
@@ -230,15 +234,15 @@ fn what_ended_alone_is_added_up_after_a_while() {
 
 #[test]
 fn processes_are_named_by_their_name_and_not_by_a_thread() {
-    let mut book = Book::default();
-    book.names().name(process(11), || {
+    let mut aggregator = EdgeAggregator::default();
+    aggregator.names().name(process(11), || {
         Some(Identity {
             comm: "envoy".to_owned(),
             container: Some("c0ffee".to_owned()),
         })
     });
     let flows = [flow(1, 1, ("10.0.0.1:1", "10.0.0.2:2"), CLIENT, 11)];
-    let (found, ..) = book.table(&flows, &Directory::default());
+    let (found, ..) = aggregator.table(&flows, &SocketTable::default());
     assert_eq!(found[0].key.client.comm, "envoy");
     assert_eq!(found[0].key.client.container.as_deref(), Some("c0ffee"));
 }
@@ -261,14 +265,14 @@ fn a_number_that_is_used_again_makes_another_edge() {
 
 #[test]
 fn a_connection_that_began_after_the_last_reading_waits_for_the_next() {
-    let directory = Directory::default();
-    let mut book = Book::default();
+    let socket_table = SocketTable::default();
+    let mut aggregator = EdgeAggregator::default();
     let ends = ("10.0.0.1:40000", "192.0.2.1:443");
-    book.end(flow(5, 1, ends, CLIENT, 11), 10);
-    book.settle(&[], (&directory, 4), 10 + WAIT_NS, false);
-    assert_eq!(book.waiting.len(), 1);
-    book.settle(&[], (&directory, 5), 10 + WAIT_NS, false);
-    assert!(book.waiting.is_empty());
+    aggregator.end(flow(5, 1, ends, CLIENT, 11), 10);
+    aggregator.settle(&[], (&socket_table, 4), 10 + WAIT_NS, false);
+    assert_eq!(aggregator.waiting.len(), 1);
+    aggregator.settle(&[], (&socket_table, 5), 10 + WAIT_NS, false);
+    assert!(aggregator.waiting.is_empty());
 }
 
 #[test]
@@ -276,12 +280,12 @@ fn a_connection_that_several_processes_used_is_counted() {
     let ends = ("10.0.0.1:40000", "192.0.2.1:443");
     let mut shared = flow(1, 1, ends, CLIENT, 11);
     shared.shared = true;
-    let (_, _, unresolved) = Book::default().table(&[shared], &Directory::default());
+    let (_, _, unresolved) = EdgeAggregator::default().table(&[shared], &SocketTable::default());
     assert_eq!(unresolved["used_by_several_processes"], 1);
 }
 
-/// A directory that knows one translation.
-fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Directory {
+/// A table of sockets that knows one translation.
+fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> SocketTable {
     let ends = |(client, server): (&str, &str)| Ends {
         client: client.parse().unwrap(),
         server: server.parse().unwrap(),
@@ -299,7 +303,7 @@ fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Dir
             cut: false,
         }),
     };
-    Directory::new(vec![(namespace, listing)], |_inode| None)
+    SocketTable::new(vec![(namespace, listing)], |_inode| None)
 }
 
 #[test]
@@ -307,12 +311,12 @@ fn ends_behind_both_kinds_of_translation_are_joined() {
     // A service's address on the node, the client hidden behind the node's.
     let asked = ("10.0.0.1:40000", "10.96.0.1:80");
     let seen = ("10.0.1.1:51000", "10.0.1.2:8080");
-    let directory = translating(7, asked, seen);
+    let socket_table = translating(7, asked, seen);
     let flows = [
         flow(1, 1, asked, CLIENT, 11),
         flow(2, 2, (seen.1, seen.0), SERVER, 22),
     ];
-    let (found, _, unresolved) = Book::default().table(&flows, &directory);
+    let (found, _, unresolved) = EdgeAggregator::default().table(&flows, &socket_table);
     let [edge] = found.as_slice() else {
         panic!("{found:?}");
     };
@@ -325,7 +329,8 @@ fn ends_behind_both_kinds_of_translation_are_joined() {
     assert!(unresolved.is_empty(), "{unresolved:?}");
     // Each end alone says the same of the other.
     for alone in &flows {
-        let (found, ..) = Book::default().table(std::slice::from_ref(alone), &directory);
+        let (found, ..) =
+            EdgeAggregator::default().table(std::slice::from_ref(alone), &socket_table);
         let key = &found[0].key;
         assert_eq!(key.client.address.to_string(), "10.0.0.1");
         assert_eq!(key.server.address.to_string(), "10.0.1.2");
@@ -335,9 +340,9 @@ fn ends_behind_both_kinds_of_translation_are_joined() {
 }
 
 #[test]
-fn a_destination_that_nobody_can_tell_is_counted() {
+fn an_unknown_destination_is_counted() {
     let server = flow(1, 1, ("10.0.0.1:15006", "192.0.2.1:40000"), SERVER, 11);
-    let (_, _, unresolved) = Book::default().table(&[server], &Directory::default());
+    let (_, _, unresolved) = EdgeAggregator::default().table(&[server], &SocketTable::default());
     assert_eq!(unresolved["original_destination"], 1);
 }
 
@@ -349,10 +354,10 @@ fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
             flow(cookie, 1, (&local, "192.0.2.1:80"), CLIENT, 11)
         })
         .collect();
-    let book = Book::default();
-    let directory = Directory::default();
+    let aggregator = EdgeAggregator::default();
+    let socket_table = SocketTable::default();
     let mut connections = crate::edges::Connections::default();
-    let (found, ..) = book.table_with(&flows, &directory, |pair, direction, flow| {
+    let (found, ..) = aggregator.table_with(&flows, &socket_table, |pair, direction, flow| {
         connections.note(pair, direction, flow);
     });
     let listed = connections.finish(1_000);
@@ -368,33 +373,37 @@ fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
 #[test]
 fn single_connections_are_told_with_their_edge_also_when_they_have_ended() {
     let ends = ("10.0.0.1:40000", "10.0.0.2:80");
-    let directory = Directory::default();
+    let socket_table = SocketTable::default();
     let (client, server) = (
         flow(1, 1, ends, CLIENT, 11),
         flow(2, 2, (ends.1, ends.0), SERVER, 22),
     );
     let open = flow(3, 1, ("10.0.0.1:40001", ends.1), CLIENT, 11);
     for remembers in [false, true] {
-        let mut book = Book::default();
+        let mut aggregator = EdgeAggregator::default();
         if remembers {
-            book.remember_homes();
+            aggregator.remember_edges();
         }
-        book.end(client.clone(), 0);
-        book.end(server.clone(), 0);
-        book.settle(&[], (&directory, 0), 0, true);
+        aggregator.end(client.clone(), 0);
+        aggregator.end(server.clone(), 0);
+        aggregator.settle(&[], (&socket_table, 0), 0, true);
         let mut met = Vec::new();
         let listed = std::slice::from_ref(&open);
-        book.table_with(listed, &directory, |pair, _, flow| {
+        aggregator.table_with(listed, &socket_table, |pair, _, flow| {
             met.push(Met::new(pair, flow));
         });
-        let homes = book.take_homes(&met);
+        let edge_of_connection = aggregator.take_edges_of_connections(&met);
         let pids = |cookie| {
-            let home: Option<&Home> = homes.get(&cookie);
-            home.map(|home| (home.edge.client.pid, home.edge.server.pid))
+            let edge_of: Option<&EdgeOfConnection> = edge_of_connection.get(&cookie);
+            edge_of.map(|edge_of| (edge_of.edge.client.pid, edge_of.edge.server.pid))
         };
         let ended = remembers.then_some((Some(11), Some(22)));
         assert_eq!((pids(1), pids(2)), (ended, ended));
         assert_eq!(pids(3), Some((Some(11), None)));
-        assert_eq!(book.take_homes(&[]), HashMap::new(), "they are told once");
+        assert_eq!(
+            aggregator.take_edges_of_connections(&[]),
+            HashMap::new(),
+            "they are told once"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Which edge single connections belong to, for what is known of them and not of edges.
 //!
-//! Edges keep sums only. Where somebody wants it, the book remembers of connections that have ended
-//! where they belonged, until it is asked.
+//! Edges keep sums only. On request the aggregator remembers the edges of ended connections until they are
+//! taken.
 
 use core::ops::Add;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use profiler_model::EdgeKey;
 
 use super::{
-    book::{Book, Pair},
+    aggregator::{EdgeAggregator, Pair},
     flow::Flow,
 };
 
@@ -46,7 +46,7 @@ impl Traffic {
 
 /// What is known of one connection beside its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct EdgeOfConnection {
     pub edge: EdgeKey,
     /// `None`: not counted, or no requests are looked for in it.
     pub traffic: Option<Traffic>,
@@ -78,30 +78,30 @@ impl Met {
 
 /// Ended connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Homes {
+pub(super) struct EdgesOfConnections {
     ended: Vec<Met>,
 }
 
-impl Book {
-    /// From now on it is remembered where connections belonged that have ended.
-    pub fn remember_homes(&mut self) {
-        self.homes.get_or_insert_default();
+impl EdgeAggregator {
+    /// From now on the edges of ended connections are remembered.
+    pub fn remember_edges(&mut self) {
+        self.edge_of_connection.get_or_insert_default();
     }
 
-    pub(super) fn note_home(&mut self, pair: Pair, flow: &Flow) {
-        if let Some(homes) = &mut self.homes
-            && homes.ended.len() < MOST
+    pub(super) fn note_edge(&mut self, pair: Pair, flow: &Flow) {
+        if let Some(edge_of_connection) = &mut self.edge_of_connection
+            && edge_of_connection.ended.len() < MOST
         {
-            homes.ended.push(Met::new(pair, flow));
+            edge_of_connection.ended.push(Met::new(pair, flow));
         }
     }
 
     /// The edges of connections that ended since the last call, and of those that were met just now.
-    pub fn take_homes(&mut self, met: &[Met]) -> HashMap<u64, Home> {
+    pub fn take_edges_of_connections(&mut self, met: &[Met]) -> HashMap<u64, EdgeOfConnection> {
         let ended = self
-            .homes
+            .edge_of_connection
             .as_mut()
-            .map(|homes| std::mem::take(&mut homes.ended))
+            .map(|edge_of_connection| std::mem::take(&mut edge_of_connection.ended))
             .unwrap_or_default();
         let ended = ended.iter().map(|one| (one, true));
         let met = met.iter().map(|one| (one, false));
@@ -112,12 +112,12 @@ impl Book {
                     .entry(one.pair)
                     .or_insert_with(|| self.key(one.pair))
                     .clone();
-                let home = Home {
+                let edge_of = EdgeOfConnection {
                     edge: key,
                     traffic: one.traffic,
                     has_ended,
                 };
-                (one.cookie, home)
+                (one.cookie, edge_of)
             })
             .collect()
     }
