@@ -43,12 +43,12 @@ fn named(folder: &Path, name: &str, version: &str) -> PathBuf {
     copy
 }
 
-/// Requests to the processes `servers`, from `client` where it is a target.
+/// Requests to the processes `servers`, from `client`; from every client without one, whether its process is known or not.
 fn requests(table: &Value, client: Option<u32>, servers: &[u32], tls: bool) -> u64 {
     let operations = table["operations"].as_array().unwrap();
     let between = operations.iter().filter(|operation| {
         let edge = &operation["edge"];
-        edge["client"]["pid"] == json!(client)
+        client.is_none_or(|client| edge["client"]["pid"] == client)
             && servers.iter().any(|pid| edge["server"]["pid"] == *pid)
             && operation["tls"] == tls
             && operation["route"] == "/work"

@@ -218,7 +218,10 @@ fn a_full_disk_takes_nothing_and_needs_no_restart() {
     })
     .unwrap();
     let notes = written["notes"].to_string();
-    assert!(notes.contains("has been written to the data directory"), "{notes}");
+    assert!(
+        notes.contains("has been written to the data directory"),
+        "{notes}"
+    );
     let next = start_task(
         &scene.agent,
         &endless(json!({ "pids": [target.pid()] }), 499),
