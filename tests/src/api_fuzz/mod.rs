@@ -171,14 +171,9 @@ impl Fuzz<'_> {
 
     /// On a busy machine what asks has little of its time.
     fn lacks_requests(&self) -> bool {
-        let Fuzzed {
-            with_token,
-            without_token,
-            ref held,
-            ..
-        } = self.found;
-        let [least_with, least_without] = self.options.least;
-        held.len() < MOST_ROUNDS && (with_token < least_with || without_token < least_without)
+        let [with_token, without_token] = self.options.least;
+        let lacks = self.found.with_token < with_token || self.found.without_token < without_token;
+        lacks && self.found.held.len() < MOST_ROUNDS
     }
 
     /// The limits of each parameter: random values would all be refused alike.

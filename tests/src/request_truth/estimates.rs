@@ -2,6 +2,7 @@
 //! lies.
 
 use std::{
+    iter,
     path::Path,
     sync::{
         Arc,
@@ -134,21 +135,26 @@ fn estimate_http1(
     })
 }
 
-/// An interval is right 95 times of 100: one that is wrong has to be outweighed by two that are right.
 fn estimate(
     nginx: &Nginx,
     view: View,
     requests: u64,
     load: impl Fn(u16) -> Result<()>,
 ) -> Result<Row> {
-    let mut wrong = 0;
-    let mut told = Vec::new();
-    loop {
+    outweighed(requests, || {
         let pids = view.pids(&nginx.pids()?, &[std::process::id()]);
         let watch = Watch::start_only(&pids, &[BUDGET])?;
         load(nginx.port)?;
-        let Estimate { row, is_missed } =
-            judge_estimate(&watch.finish()?, Edges::To(nginx.port), requests)?;
+        judge_estimate(&watch.finish()?, Edges::To(nginx.port), requests)
+    })
+}
+
+/// An interval is right 95 times of 100: one that is wrong has to be outweighed by two that are right.
+fn outweighed(requests: u64, measure: impl Fn() -> Result<Estimate>) -> Result<Row> {
+    let mut wrong = 0;
+    let mut told = Vec::new();
+    loop {
+        let Estimate { row, is_missed } = measure()?;
         told.push(row.told);
         let is_silent = row.verdict == Verdict::Silent;
         wrong += usize::from(is_silent);
@@ -167,18 +173,13 @@ fn estimate(
 /// Answers that take longer than a connection's turn, beside connections that use up what may be read: each that is seen
 /// has its status and its time.
 pub(super) fn of_slow_answers(folder: &Path, view: View, length: Length) -> Result<Row> {
-    // An interval is right 95 times of 100: wrong twice in a row it is wrong.
-    let first = slow_answers(folder, view, length)?;
-    if first.is_missed {
-        return Ok(slow_answers(folder, view, length)?.row);
-    }
-    Ok(first.row)
-}
-
-fn slow_answers(folder: &Path, view: View, length: Length) -> Result<Estimate> {
     let busy = Nginx::start(folder, Speaks::Http1)?;
     let slow = Server::start(folder)?;
     let requests = length.times(80, 600);
+    outweighed(requests, || slow_answers(&busy, &slow, view, requests))
+}
+
+fn slow_answers(busy: &Nginx, slow: &Server, view: View, requests: u64) -> Result<Estimate> {
     let mut servers = busy.pids()?;
     servers.push(slow.running.pid());
     let watch = Watch::start_only(&view.pids(&servers, &[std::process::id()]), &[BUDGET])?;
@@ -201,11 +202,12 @@ fn slow_answers(folder: &Path, view: View, length: Length) -> Result<Estimate> {
     if !wrong.is_empty() {
         row.verdict = Verdict::Silent;
     }
-    row.told = [vec![row.told], wrong.clone()].concat().join("; ");
-    Ok(Estimate {
-        row,
-        is_missed: is_missed && wrong.is_empty(),
-    })
+    let is_missed = is_missed && wrong.is_empty();
+    row.told = iter::once(row.told)
+        .chain(wrong)
+        .collect::<Vec<_>>()
+        .join("; ");
+    Ok(Estimate { row, is_missed })
 }
 
 fn ask_until(port: u16, ends: &AtomicBool) -> Result<()> {
