@@ -210,7 +210,9 @@ impl<'a> Run<'a> {
             target_ended: _,
             notes,
         } = chunk;
-        self.update(|task| add_notes(task, notes));
+        if !notes.is_empty() {
+            self.update(|task| add_notes(task, notes));
+        }
         match part {
             Part::Samples(samples) => self.take_samples(samples).await,
             Part::Edges(Edges { table, requests }) => {

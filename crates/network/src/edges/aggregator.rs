@@ -156,7 +156,7 @@ pub struct EdgeAggregator {
     /// Open connections that were joined with their other end.
     places: HashMap<u64, Place>,
     pub(super) edges: BTreeMap<Pair, Sums>,
-    /// Those that were silent for long, and those without room.
+    /// Those that were idle for long, and those without room.
     pub(super) folded: FoldedEdges,
     pub(super) names: Names,
     /// The edges of single connections, if they are asked for.

@@ -12,7 +12,7 @@ use super::{
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeLimit {
-    /// Edges that are kept however long they have been silent.
+    /// Edges that are kept however long they have been idle.
     pub edges: usize,
     /// Others are kept for this long after their last connection has ended.
     pub idle_ns: u64,
@@ -30,9 +30,9 @@ impl EdgeLimit {
         duration_s.is_none().then_some(ENDLESS)
     }
 
-    /// The edges that have been silent for long, each with when it began to be. One that is in use is not
-    /// among them, whenever it was silent `since`.
-    fn silent<Key: Clone, Sums>(
+    /// The edges that have been idle for long, each with when it began to be. One that is in use is not
+    /// among them, whenever it was idle `since`.
+    fn idle<Key: Clone, Sums>(
         self,
         edges: &BTreeMap<Key, Sums>,
         now_ns: u64,
@@ -40,51 +40,50 @@ impl EdgeLimit {
         is_in_use: impl Fn(&Key) -> bool,
     ) -> Vec<(u64, Key)> {
         let all = edges.iter().map(|(key, sums)| (since(sums), key));
-        let silent = all.filter(|(since_ns, key)| {
+        let idle = all.filter(|(since_ns, key)| {
             now_ns.saturating_sub(*since_ns) >= self.idle_ns && !is_in_use(key)
         });
-        silent
-            .map(|(since_ns, key)| (since_ns, key.clone()))
+        idle.map(|(since_ns, key)| (since_ns, key.clone()))
             .collect()
     }
 }
 
 /// An edge of one of the two books.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Silent {
+enum Idle {
     Connections(Pair),
     Unix(UnixPair),
 }
 
-/// Adds up the edges that have been silent for longest, those of connections and of Unix sockets together,
-/// until the others fit `room`. What each book has shown is its newest table: it knows which edges have
+/// Adds up the edges that have been idle for longest, those of connections and of Unix sockets together,
+/// until the others fit `edge_limit`. What each aggregator has shown is its newest table: it knows which edges have
 /// open connections, and these stay, so that no counter of an edge that is shown ever becomes less.
 pub fn fold_idle(
     (aggregator, shown): (&mut EdgeAggregator, &[Edge]),
     (unix, unix_shown): (&mut UnixEdgeAggregator, &[Edge]),
-    room: EdgeLimit,
+    edge_limit: EdgeLimit,
     now_ns: u64,
 ) {
     unix.note_changes(now_ns);
     let all = shown.len().saturating_add(unix_shown.len());
-    let excess = all.saturating_sub(room.edges);
+    let excess = all.saturating_sub(edge_limit.edges);
     if excess == 0 {
         return;
     }
-    let of_connections = aggregator.silent(shown, room, now_ns).into_iter();
-    let of_connections = of_connections.map(|(since_ns, key)| (since_ns, Silent::Connections(key)));
-    let of_unix = unix.silent(unix_shown, room, now_ns).into_iter();
-    let of_unix = of_unix.map(|(since_ns, key)| (since_ns, Silent::Unix(key)));
-    let mut silent: Vec<(u64, Silent)> = of_connections.chain(of_unix).collect();
-    silent.sort();
-    for (_, edge) in silent.into_iter().take(excess) {
+    let of_connections = aggregator.idle(shown, edge_limit, now_ns).into_iter();
+    let of_connections = of_connections.map(|(since_ns, key)| (since_ns, Idle::Connections(key)));
+    let of_unix = unix.idle(unix_shown, edge_limit, now_ns).into_iter();
+    let of_unix = of_unix.map(|(since_ns, key)| (since_ns, Idle::Unix(key)));
+    let mut idle: Vec<(u64, Idle)> = of_connections.chain(of_unix).collect();
+    idle.sort();
+    for (_, edge) in idle.into_iter().take(excess) {
         match edge {
-            Silent::Connections(pair) => {
+            Idle::Connections(pair) => {
                 if let Some(sums) = aggregator.edges.remove(&pair) {
                     add(&mut aggregator.folded, sums.client, sums.server);
                 }
             }
-            Silent::Unix(pair) => {
+            Idle::Unix(pair) => {
                 if let Some(sums) = unix.edges.remove(&pair) {
                     add(&mut unix.folded, sums.client, sums.server);
                 }
@@ -94,10 +93,10 @@ pub fn fold_idle(
 }
 
 impl EdgeAggregator {
-    fn silent(&self, shown: &[Edge], room: EdgeLimit, now_ns: u64) -> Vec<(u64, Pair)> {
+    fn idle(&self, shown: &[Edge], edge_limit: EdgeLimit, now_ns: u64) -> Vec<(u64, Pair)> {
         let used: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
         let is_in_use = |pair: &Pair| used.contains(pair);
-        room.silent(&self.edges, now_ns, |sums| sums.ended_ns, is_in_use)
+        edge_limit.idle(&self.edges, now_ns, |sums| sums.ended_ns, is_in_use)
     }
 
     /// Forgets the names of processes that are gone and that no edge shows.
@@ -112,7 +111,7 @@ impl EdgeAggregator {
 }
 
 impl UnixEdgeAggregator {
-    /// Edges that were added to have not been silent until now.
+    /// Edges that were added to have not been idle until now.
     fn note_changes(&mut self, now_ns: u64) {
         for sums in self.edges.values_mut() {
             if std::mem::take(&mut sums.changed) {
@@ -121,10 +120,10 @@ impl UnixEdgeAggregator {
         }
     }
 
-    fn silent(&self, shown: &[Edge], room: EdgeLimit, now_ns: u64) -> Vec<(u64, UnixPair)> {
+    fn idle(&self, shown: &[Edge], edge_limit: EdgeLimit, now_ns: u64) -> Vec<(u64, UnixPair)> {
         let used: BTreeSet<UnixPair> = in_use(shown).into_iter().filter_map(UnixPair::of).collect();
         let is_in_use = |pair: &UnixPair| used.contains(pair);
-        room.silent(&self.edges, now_ns, |sums| sums.changed_ns, is_in_use)
+        edge_limit.idle(&self.edges, now_ns, |sums| sums.changed_ns, is_in_use)
     }
 
     /// What is no longer kept apart.
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_silent_edges_are_folded_and_nothing_is_lost() {
+    fn the_longest_idle_edges_are_folded_and_nothing_is_lost() {
         let socket_table = SocketTable::default();
         let mut aggregator = EdgeAggregator::default();
         ends_at(&mut aggregator, 1..4, 100);
@@ -231,7 +230,7 @@ mod tests {
         aggregator.now_ns = 1_150;
         let (shown, ..) = aggregator.table(&[], &socket_table);
         fold(&mut aggregator, &shown);
-        // The later ones have not been silent for long enough.
+        // The later ones have not been idle for long enough.
         let (edges, folded, _) = aggregator.table(&[], &socket_table);
         assert_eq!(ports(&edges), [4, 5]);
         assert_eq!(folded.edges, 3);
@@ -320,7 +319,7 @@ mod tests {
             (0, 0)
         );
         // The first one is used again. There is room for two of four in all, and the connections have
-        // been silent for longest.
+        // been idle for longest.
         change(&mut aggregator, "/a", 8);
         fold(&mut aggregator, &mut connections, 2_000);
         assert_eq!(

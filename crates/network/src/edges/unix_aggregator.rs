@@ -215,7 +215,7 @@ pub(super) struct Sums {
 #[derive(Clone, Debug, Default)]
 pub struct UnixEdgeAggregator {
     pub(super) edges: BTreeMap<UnixPair, Sums>,
-    /// Those that were silent for long, and those without room.
+    /// Those that were idle for long, and those without room.
     pub(super) folded: FoldedEdges,
     /// The edge of sockets whose peer was known, by cookie.
     places: HashMap<u64, (UnixPair, Direction)>,

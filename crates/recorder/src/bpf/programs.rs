@@ -259,15 +259,15 @@ impl ProgramRow {
 /// Each program of the object. Within a plan they are attached from top to bottom.
 #[rustfmt::skip]
 pub static PROGRAMS: &[ProgramRow] = &[
-    program("process_fork", TracepointBtf("sched_process_fork"), FLOOR, ProcessEvents, "children of targets are found by reading /proc, later"),
-    program("process_exec", TracepointBtf("sched_process_exec"), FLOOR, ProcessEvents, "new programs of targets are found by reading /proc, later"),
-    program("process_exit", TracepointBtf("sched_process_exit"), FLOOR, ProcessEvents, "ends of processes are found by reading /proc, later"),
+    program("process_fork", TracepointBtf("sched_process_fork"), FLOOR, ProcessEvents, "children of targets are looked for in /proc once a second"),
+    program("process_exec", TracepointBtf("sched_process_exec"), FLOOR, ProcessEvents, "new programs are looked for in /proc once a second"),
+    program("process_exit", TracepointBtf("sched_process_exit"), FLOOR, ProcessEvents, "pids of exited targets stay in the filter until the task ends"),
 
     program("on_cpu", PerfEvent, FLOOR, Samples, "on-CPU tasks fail with the reason").in_scheduler(),
     program("wall_sample", PerfEvent, FLOOR, WallSamples, "wall-clock tasks fail with the reason").in_scheduler(),
 
     // Before what ends waits: no wait is seen to end whose waker would be missed.
-    program("wakers_waking", TracepointBtf("sched_waking"), FLOOR, Wakers, "who ended a wait is not known, and the task says so").in_scheduler(),
+    program("wakers_waking", TracepointBtf("sched_waking"), FLOOR, Wakers, "who ended the waits is not known").in_scheduler(),
     // Before the program that takes stacks, whose time is then no time of the thread that leaves.
     program("wall_switch", TracepointBtf("sched_switch"), FLOOR, Slices, "wall-clock tasks fail with the reason").in_scheduler(),
     // The wake-up comes first, so that no wait is seen to begin whose wake-up would be missed.

@@ -191,8 +191,8 @@ impl Collector for NetworkCollector {
         let wanted = wanted_pids(&target, &self.table);
         let mut sockets = SocketReader::new(&self.config.denied);
         let reading = Instant::now();
-        let directory = sockets.read(&self.table, &wanted, &SocketTable::default());
-        report_sources(&self.statuses, &self.config.denied, &directory);
+        let socket_table = sockets.read(&self.table, &wanted, &SocketTable::default());
+        report_sources(&self.statuses, &self.config.denied, &socket_table);
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
         let (stop, stopped) = StopHandle::new();
@@ -221,8 +221,8 @@ impl Collector for NetworkCollector {
             links,
             table: self.table.clone(),
             wanted,
-            directory,
-            directory_read_ns: monotonic_ns(),
+            socket_table,
+            sockets_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
             listeners_refused: 0,
             sockets,
@@ -233,7 +233,7 @@ impl Collector for NetworkCollector {
             evicted: EvictedConnections::new(self.config.connections),
             aggregator,
             sought: HashSet::new(),
-            room: EdgeLimit::of(request.spec.duration_s),
+            edge_limit: EdgeLimit::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
             sources,
@@ -280,9 +280,9 @@ struct Session {
     table: ProcessTable,
     wanted: BTreeSet<u32>,
     target: ResolvedTarget,
-    directory: SocketTable,
+    socket_table: SocketTable,
     /// When it was, on the kernel's clock.
-    directory_read_ns: u64,
+    sockets_read_ns: u64,
     reading_took: Duration,
     /// Ports that are listened on and were not given to the kernel side, for want of room.
     listeners_refused: u64,
@@ -300,7 +300,7 @@ struct Session {
     /// Processes of Unix sockets that were looked for because they were not in the table.
     sought: HashSet<ProcessKey>,
     /// For a collection without end.
-    room: Option<EdgeLimit>,
+    edge_limit: Option<EdgeLimit>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     /// Where the task looks for requests.
@@ -440,15 +440,15 @@ impl Session {
             }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
-        self.read_directory(&open, last);
+        self.read_sockets(&open, last);
         self.name_processes(&open);
-        let directory = (&self.directory, self.directory_read_ns);
-        self.aggregator.settle(&open, directory, now_ns, last);
+        let socket_table = (&self.socket_table, self.sockets_read_ns);
+        self.aggregator.settle(&open, socket_table, now_ns, last);
         let mut connections = Connections::default();
         let mut met = Vec::new();
         let (mut edges, folded, mut unresolved) =
             self.aggregator
-                .table_with(&open, &self.directory, |pair, direction, flow| {
+                .table_with(&open, &self.socket_table, |pair, direction, flow| {
                     met.push(Met::new(pair, flow));
                     connections.note(pair, direction, flow);
                 });
@@ -456,24 +456,24 @@ impl Session {
         let UnixReport {
             edges: unix_edges,
             unresolved: unix_unresolved,
-            edge_of_connection: unix_homes,
+            edge_of_connection: of_unix_sockets,
             gone: unix_gone,
         } = self.report_unix(unix_ends)?;
         let requests = match &mut self.requests {
             Some(requests) => {
                 requests.close_unix(&unix_gone);
                 let mut edge_of_connection = self.aggregator.take_edges_of_connections(&met);
-                edge_of_connection.extend(unix_homes);
+                edge_of_connection.extend(of_unix_sockets);
                 requests.table(&self.object, edge_of_connection, counted_ns, last)?
             }
             None => None,
         };
         unresolved.extend(self.uncounted_calls()?);
         let folded = self.unix.with_folded(folded);
-        if let Some(room) = self.room {
-            let unix_aggregator = self.unix.book_mut();
+        if let Some(edge_limit) = self.edge_limit {
+            let unix_aggregator = self.unix.aggregator_mut();
             let unix = (unix_aggregator, unix_edges.as_slice());
-            fold_idle((&mut self.aggregator, &edges), unix, room, now_ns);
+            fold_idle((&mut self.aggregator, &edges), unix, edge_limit, now_ns);
             self.forget_names(&open);
         }
         let mut unavailable = self.unavailable();

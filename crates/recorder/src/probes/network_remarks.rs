@@ -63,7 +63,7 @@ impl Session {
     /// Where metrics come from, and what was there before.
     pub(super) fn sources_now(&self) -> BTreeMap<String, String> {
         let mut sources = self.sources.from.clone();
-        let sockets = match self.directory.without_diag() {
+        let sockets = match self.socket_table.without_diag() {
             None => "inet_diag",
             Some(_) => "inet_diag, /proc/PID/net/tcp",
         };
@@ -74,11 +74,11 @@ impl Session {
     /// Metrics that are missing, and facts that may be.
     pub(super) fn unavailable(&self) -> BTreeMap<String, String> {
         let mut unavailable = self.sources.unavailable.clone();
-        let (conntrack, originals) = self.directory.failures();
+        let (conntrack, originals) = self.socket_table.failures();
         if let Some(reason) = conntrack {
             unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
         }
-        if let Some(reason) = self.directory.without_diag() {
+        if let Some(reason) = self.socket_table.without_diag() {
             unavailable.insert("older_connections".to_owned(), reason.to_owned());
         }
         if let Some(reason) = originals {

@@ -196,7 +196,7 @@ impl Requests {
         }
     }
 
-    /// The requests until now; `homes` says where connections belong. `last`: nothing more comes. `None`: payload is not
+    /// The requests until now; `edge_of_connection` says which edge each belongs to. `last`: nothing more comes. `None`: payload is not
     /// read any more.
     pub(super) fn table(
         &mut self,

@@ -106,11 +106,11 @@ impl Session {
 
     /// Tells the kernel side which connections and listening ports were there before it.
     pub(super) fn add_existing(&mut self) -> Result<(), LoadError> {
-        // Not later, so that the directory is known to hold them.
-        let now_ns = self.directory_read_ns;
+        // Not later, so that the table of sockets is known to hold them.
+        let now_ns = self.sockets_read_ns;
         // The programs have met busy ones before, and could not know which end they are.
         let mut directions = HashMap::new();
-        for (socket, owner) in self.directory.sockets() {
+        for (socket, owner) in self.socket_table.sockets() {
             if !self.is_wanted(*owner) {
                 continue;
             }
@@ -125,7 +125,7 @@ impl Session {
                 }
             } else if let Some(cookie) = cookie {
                 let listens = self
-                    .directory
+                    .socket_table
                     .listeners()
                     .listens(owner.network_namespace, socket.local);
                 if let Some(listens) = listens {
@@ -222,19 +222,15 @@ impl Session {
     }
 
     /// Reads the node's sockets again when something may be found there, and not too often.
-    pub(super) fn read_directory(&mut self, open: &[Flow], last: bool) {
+    pub(super) fn read_sockets(&mut self, open: &[Flow], last: bool) {
         let rest = self.reading_took * READING_SHARE;
         let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
         let due_ns = self
-            .directory_read_ns
+            .sockets_read_ns
             .saturating_add(rest_ns.max(READ_AGAIN_NS));
         // At the end the sweep has read them, and then this has no question that is younger.
         let due = last || monotonic_ns() >= due_ns;
-        if due
-            && self
-                .aggregator
-                .is_open_question(open, self.directory_read_ns)
-        {
+        if due && self.aggregator.is_open_question(open, self.sockets_read_ns) {
             self.read_node();
         }
     }
@@ -242,19 +238,19 @@ impl Session {
     /// Reads the node's sockets.
     fn read_node(&mut self) {
         // What begins while they are read may be missing.
-        self.directory_read_ns = monotonic_ns();
+        self.sockets_read_ns = monotonic_ns();
         let reading = Instant::now();
-        let before = std::mem::take(&mut self.directory);
-        self.directory = self.sockets.read(&self.table, &self.wanted, &before);
+        let before = std::mem::take(&mut self.socket_table);
+        self.socket_table = self.sockets.read(&self.table, &self.wanted, &before);
         self.reading_took = reading.elapsed();
-        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
+        tracing::debug!(took = ?self.reading_took, sockets = self.socket_table.sockets().count(), "read the node's sockets");
     }
 
     /// Names the processes of connections, while they are there. Each is asked for once, however many
     /// connections it has.
     pub(super) fn name_processes(&mut self, open: &[Flow]) {
         let used: BTreeSet<ProcessKey> = open.iter().filter_map(|flow| flow.process).collect();
-        let beside: BTreeSet<ProcessKey> = self.directory.processes().collect();
+        let beside: BTreeSet<ProcessKey> = self.socket_table.processes().collect();
         for process in beside.difference(&used) {
             self.name_process(*process);
         }
@@ -295,14 +291,14 @@ impl Session {
     /// Ends the connections whose end was missed; takes them out of `entries`.
     fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
         self.read_node();
-        let listed_ns = self.directory_read_ns;
+        let listed_ns = self.sockets_read_ns;
         self.swept_ns = listed_ns;
-        let directory = &self.directory;
-        let listed: HashSet<u64> = directory
+        let socket_table = &self.socket_table;
+        let listed: HashSet<u64> = socket_table
             .sockets()
             .filter_map(|(socket, _owner)| socket.cookie)
             .collect();
-        let is_known = |namespace| directory.knows_cookies(namespace);
+        let is_known = |namespace| socket_table.knows_cookies(namespace);
         let gone = self
             .evicted
             .gone(entries.iter(), &listed, listed_ns, is_known);

@@ -76,15 +76,15 @@ impl SocketReader {
         self.owners.find(&wanted, table, preferred);
         let owners = &self.owners;
         let process = |inode| owners.holder(inode).map(|holder| holder.process);
-        let mut directory = SocketTable::new(found, process);
+        let mut socket_table = SocketTable::new(found, process);
         if !self.sources.without_originals {
-            directory.ask_for_originals(before, |socket| {
+            socket_table.ask_for_originals(before, |socket| {
                 let holder = owners.holder(socket.inode);
                 let holder = holder.ok_or_else(|| "no process holds the socket".to_owned())?;
                 original_of(socket, holder).map_err(|error| error.to_string())
             });
         }
-        directory
+        socket_table
     }
 }
 
@@ -96,9 +96,13 @@ pub(super) fn announce_sources(statuses: &ProbeStatuses, denied: &[String]) {
 }
 
 /// Writes down what came of the sources that may be used.
-pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &SocketTable) {
-    let (conntrack, originals) = directory.failures();
-    let failures = [conntrack, originals, directory.without_diag()];
+pub(super) fn report_sources(
+    statuses: &ProbeStatuses,
+    denied: &[String],
+    socket_table: &SocketTable,
+) {
+    let (conntrack, originals) = socket_table.failures();
+    let failures = [conntrack, originals, socket_table.without_diag()];
     for ((name, minimum_kernel), failure) in SOURCES.into_iter().zip(failures) {
         if is_denied(denied, name) {
             continue;

@@ -31,8 +31,8 @@ use super::{
     wait_watch::WaitWatch,
 };
 use crate::bpf::{
-    Counting, EventLoopLinks, Group, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count,
-    minimum_kernel,
+    Counting, EventLoopLinks, Group, LoadError, LoadedObject, ObjectRequest, ProgramRow, Sampler,
+    cpu_count, find, minimum_kernel, programs_of,
 };
 
 /// Chunks that may wait for the engine; more stay with the session and are merged.
@@ -326,18 +326,18 @@ const NO_LOOP_HELPER: &str = "this kernel has no bpf_loop (Linux 5.17): user sta
 
 /// Whether a failure makes new processes be overlooked.
 fn loses_processes(failure: &LoadError) -> bool {
-    !matches!(failure.program(), Some("wakers_waking" | "wakers"))
+    refused(failure).is_none_or(|row| row.group != Group::Wakers)
 }
 
 fn degradation(failure: &LoadError) -> String {
-    let effect = match failure.program() {
-        Some("process_fork") => "children of targets are looked for in /proc once a second",
-        Some("process_exec") => "new programs are looked for in /proc once a second",
-        Some("wakers_waking" | "wakers") => "who ended the waits is not known",
-        Some("process_exit") => "pids of exited targets stay in the filter until the task ends",
-        _ => "process events are incomplete",
-    };
+    let effect = refused(failure).map_or("process events are incomplete", |row| row.without);
     format!("{failure}; {effect}")
+}
+
+/// The program that a failure is about, also where its group was denied.
+fn refused(failure: &LoadError) -> Option<&'static ProgramRow> {
+    let name = failure.program()?;
+    find(name).or_else(|| programs_of(&[Group::Wakers]).find(|row| row.group.probe() == Some(name)))
 }
 
 /// Shortest wait of a session's loop.

@@ -185,7 +185,7 @@ impl UnixSockets {
         self.aggregator.processes()
     }
 
-    pub(super) fn book_mut(&mut self) -> &mut UnixEdgeAggregator {
+    pub(super) fn aggregator_mut(&mut self) -> &mut UnixEdgeAggregator {
         &mut self.aggregator
     }
 
