@@ -10,7 +10,7 @@ use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use profiler_analysis::{diagnosis::DiagnosisRulesError, idle::IdleRulesError};
 use profiler_host::{container_names, name_sources::NameSources, process::ProcessTable};
-use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
+use profiler_model::{Recording, SampleKind, SampleSpec, Target, TaskId, TaskSpec, TaskState};
 use profiler_recording::{AbsentProbes, Collector, ProbeStatusSource};
 use profiler_symbolize::{
     Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod,
@@ -440,15 +440,12 @@ fn unexpected(ended: Result<Ending, tokio::task::JoinError>) -> AppError {
 /// When a user stops it, it stays stopped until the agent starts again.
 async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
     let spec = TaskSpec {
-        kind: TaskKind::OnCpu,
         target: Target::All,
         duration_s: None,
-        frequency_hz: CONTINUOUS_FREQUENCY_HZ,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: false,
-        waits: profiler_model::WaitRules::default(),
+        recording: Recording::Samples(SampleSpec {
+            frequency_hz: CONTINUOUS_FREQUENCY_HZ,
+            ..SampleKind::OnCpu.into()
+        }),
     };
     loop {
         let mut changes = engine.subscribe();

@@ -203,40 +203,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use profiler_model::{StackQuality, Target, TaskKind, TaskSpec, TaskState};
+    use profiler_model::{Recording, SampleKind, Target, TaskSpec, TaskState};
 
     use super::*;
 
     fn task(samples: u64, dropped: u64) -> Task {
         let mut losses = Losses::default();
         losses.add(LossKind::RingBufferFull, dropped);
+        let spec = TaskSpec {
+            target: Target::All,
+            duration_s: None,
+            recording: Recording::Samples(SampleKind::OnCpu.into()),
+        };
         Task {
-            id: TaskId(1),
-            spec: TaskSpec {
-                kind: TaskKind::OnCpu,
-                target: Target::All,
-                duration_s: None,
-                frequency_hz: 99,
-                wakers: false,
-                event_loop: None,
-                requests: None,
-                timed: false,
-                waits: profiler_model::WaitRules::default(),
-            },
-            target_names: Vec::new(),
-            group: None,
             state: TaskState::Running,
-            created_ns: 0,
-            started_ns: None,
-            ended_ns: None,
-            effective_frequency_hz: None,
-            clock: None,
             samples,
             losses,
-            stack_quality: StackQuality::default(),
-            waits: profiler_model::WaitCounts::default(),
-            coverage: None,
-            notes: Vec::new(),
+            ..Task::queued(TaskId(1), spec, 0)
         }
     }
 

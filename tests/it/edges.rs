@@ -26,7 +26,7 @@ impl<'a> Watch<'a> {
         let started = wait_for("the task has started", START, || {
             let task = agent.api.task(&id).unwrap();
             assert!(task["reason"].is_null(), "{task}");
-            task["effective_frequency_hz"].as_u64()
+            task["started_at_ns"].as_u64()
         });
         started.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
         Self { agent, id }

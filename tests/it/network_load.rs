@@ -227,7 +227,7 @@ fn connections_whose_end_was_missed_are_found() {
     });
     let id = agent.api.create_task(&specification).unwrap();
     wait_for("the task has started", START, || {
-        agent.api.task(&id).unwrap()["effective_frequency_hz"].as_u64()
+        agent.api.task(&id).unwrap()["started_at_ns"].as_u64()
     })
     .unwrap();
     // A namespace without any process cannot be looked into.

@@ -209,16 +209,16 @@ impl Api {
         Ok(task)
     }
 
-    /// Waits until the task samples: its rate is known once the kernel side is attached.
+    /// Waits until the task records: it has a start once the kernel side is attached.
     pub fn wait_sampling(&self, id: &str, limit: Duration) -> Result<()> {
-        let what = format!("task {id} samples");
+        let what = format!("task {id} records");
         let state = wait_for(&what, limit, || {
             let task = self.task(id).ok()?;
-            let sampling = task["effective_frequency_hz"].is_u64();
-            (sampling || task["state"] == "failed").then_some((sampling, task))
+            let records = task["started_at_ns"].is_u64();
+            (records || task["state"] == "failed").then_some((records, task))
         });
-        let (sampling, task) = state?;
-        ensure!(sampling, "task {id} failed: {task}");
+        let (records, task) = state?;
+        ensure!(records, "task {id} failed: {task}");
         Ok(())
     }
 

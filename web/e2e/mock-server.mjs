@@ -162,7 +162,7 @@ class Agent {
       kind: "imported",
       target: { imported: file },
       duration_s: null,
-      frequency_hz: 0,
+      frequency_hz: null,
       effective_frequency_hz: null,
       clock: null,
       samples: 5000,

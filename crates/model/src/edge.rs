@@ -137,7 +137,7 @@ pub struct EdgeTable {
     pub lost_events: u64,
     pub lost_bytes: u64,
     pub kernel_table: KernelTable,
-    /// `None`: a result of an older agent, which did not say.
+    /// `None` before the first result.
     pub window: Option<Window>,
     /// The largest open connections of the edges; not stored.
     #[serde(skip)]
@@ -192,8 +192,8 @@ pub struct KernelTable {
     /// what they would have counted is missing.
     pub missed_runs: BTreeMap<String, u64>,
     /// Connections whose end waited in the table because the agent was slow; none of their counts is
-    /// lost. `None`: a result of an older agent, which did not say.
-    pub delayed: Option<u64>,
+    /// lost.
+    pub delayed: u64,
 }
 
 impl EdgeTable {

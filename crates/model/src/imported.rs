@@ -39,3 +39,11 @@ pub struct ImportedFile {
     /// Whether samples say which thread they are of.
     pub has_threads: bool,
 }
+
+/// What is known of the recording in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedProfile {
+    pub file: ImportedFile,
+    pub duration_s: Option<u64>,
+    pub frequency_hz: Option<u32>,
+}

@@ -60,7 +60,7 @@ pub use event_loop::{
 };
 pub use hexadecimal::hexadecimal;
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
-pub use imported::{ImportFormat, ImportValues, ImportedFile};
+pub use imported::{ImportFormat, ImportValues, ImportedFile, ImportedProfile};
 pub use loss::{LossKind, Losses};
 pub use megabytes::megabytes;
 pub use observed::{
@@ -90,8 +90,9 @@ pub use significance::Pair;
 pub use spread::{Bounds, Spread};
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
-    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TargetName, Task, TaskId,
-    TaskKind, TaskSpec, TaskState,
+    DEFAULT_FREQUENCY_HZ, EdgeSpec, MAX_DURATION_S, MAX_FREQUENCY_HZ, Recording, RequestSpec,
+    SampleKind, SampleSpec, Target, TargetName, Task, TaskId, TaskKind, TaskOrigin, TaskSpec,
+    TaskState,
 };
 pub use thread_state::ThreadState;
 pub use tls::{STEPPED_TRAP_NS, TRAP_NS, TlsFileReport, TlsProbeSite, TlsReport, cost_ns};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Clock, CpuCoverage, ImportedFile, LoopRules, Losses, PodSelector, RequestOptions, StackQuality,
-    WaitCounts, WaitRules,
+    Clock, CpuCoverage, ImportedProfile, LoopRules, Losses, PodSelector, RequestOptions,
+    StackQuality, WaitCounts, WaitRules,
 };
 
 /// Longest duration of a task with an end, in seconds.
@@ -24,7 +24,8 @@ impl std::fmt::Display for TaskId {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What a task records, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     OnCpu,
     OffCpu,
@@ -34,30 +35,9 @@ pub enum TaskKind {
     Network,
     /// The same, and what is asked and answered over them.
     Requests,
-    /// A profile from a file.
-    Imported,
 }
 
 impl TaskKind {
-    /// Those whose result is a profile.
-    pub const PROFILES: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
-
-    /// Whether it takes samples at a rate.
-    pub fn has_clock(self) -> bool {
-        match self {
-            Self::OnCpu | Self::Wall | Self::Imported => true,
-            Self::OffCpu | Self::Network | Self::Requests => false,
-        }
-    }
-
-    /// Whether it watches connections: its result has edges and no stacks.
-    pub fn has_edges(self) -> bool {
-        match self {
-            Self::Network | Self::Requests => true,
-            Self::OnCpu | Self::OffCpu | Self::Wall | Self::Imported => false,
-        }
-    }
-
     /// Name in the API (`on_cpu`).
     pub fn name(self) -> &'static str {
         match self {
@@ -66,7 +46,50 @@ impl TaskKind {
             Self::Wall => "wall",
             Self::Network => "network",
             Self::Requests => "requests",
-            Self::Imported => "imported",
+        }
+    }
+}
+
+/// What samples are taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SampleKind {
+    OnCpu,
+    OffCpu,
+    /// Both, in one profile.
+    Wall,
+}
+
+impl SampleKind {
+    pub const ALL: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
+
+    /// Name in the API (`on_cpu`).
+    pub fn name(self) -> &'static str {
+        TaskKind::from(self).name()
+    }
+
+    /// Whether samples are taken at a rate.
+    pub fn has_clock(self) -> bool {
+        match self {
+            Self::OnCpu | Self::Wall => true,
+            Self::OffCpu => false,
+        }
+    }
+
+    /// Whether waits of threads are measured.
+    pub fn has_waits(self) -> bool {
+        match self {
+            Self::OffCpu | Self::Wall => true,
+            Self::OnCpu => false,
+        }
+    }
+}
+
+impl From<SampleKind> for TaskKind {
+    fn from(kind: SampleKind) -> Self {
+        match kind {
+            SampleKind::OnCpu => Self::OnCpu,
+            SampleKind::OffCpu => Self::OffCpu,
+            SampleKind::Wall => Self::Wall,
         }
     }
 }
@@ -88,8 +111,6 @@ pub enum Target {
     All,
     /// Every connection in this network namespace, a path such as `/run/netns/NAME`.
     NetworkNamespace(String),
-    /// No process: the result was read from this file.
-    Imported(ImportedFile),
 }
 
 /// A process that a task was started for. The name is untrusted.
@@ -101,28 +122,101 @@ pub struct TargetName {
     pub comm: String,
 }
 
+/// What a task is asked to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    pub kind: TaskKind,
     pub target: Target,
     /// `None`: until stopped.
     pub duration_s: Option<u64>,
+    pub recording: Recording,
+}
+
+impl TaskSpec {
+    pub fn kind(&self) -> TaskKind {
+        match &self.recording {
+            Recording::Samples(samples) => samples.kind.into(),
+            Recording::Edges(_) => TaskKind::Network,
+            Recording::Requests(_) => TaskKind::Requests,
+        }
+    }
+
+    /// Of a task whose result is a profile.
+    pub fn samples(&self) -> Option<&SampleSpec> {
+        match &self.recording {
+            Recording::Samples(samples) => Some(samples),
+            Recording::Edges(_) | Recording::Requests(_) => None,
+        }
+    }
+
+    /// Of a task that watches connections: its result has edges and no stacks.
+    pub fn edges(&self) -> Option<EdgeSpec> {
+        match &self.recording {
+            Recording::Samples(_) => None,
+            Recording::Edges(edges) => Some(*edges),
+            Recording::Requests(requests) => Some(requests.edges),
+        }
+    }
+
+    /// Of a task that looks for requests.
+    pub fn requests(&self) -> Option<&RequestOptions> {
+        match &self.recording {
+            Recording::Samples(_) | Recording::Edges(_) => None,
+            Recording::Requests(requests) => Some(&requests.options),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Recording {
+    Samples(SampleSpec),
+    Edges(EdgeSpec),
+    Requests(RequestSpec),
+}
+
+/// Samples of threads, on and off the CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleSpec {
+    pub kind: SampleKind,
     pub frequency_hz: u32,
-    /// Also the wakers.
-    #[serde(default)]
+    /// Also the wakers, in kinds that measure waits.
     pub wakers: bool,
-    /// Also how long system calls take, in kinds that watch connections.
-    #[serde(default)]
-    pub timed: bool,
-    /// Of waits, in kinds that measure them.
-    #[serde(default)]
     pub waits: WaitRules,
-    /// Also how long threads stay away from epoll, in kinds whose result is a profile.
-    #[serde(default)]
+    /// Also how long threads stay away from epoll.
     pub event_loop: Option<LoopRules>,
-    /// With [`TaskKind::Requests`], and only there; `None` there: the defaults.
-    #[serde(default)]
-    pub requests: Option<RequestOptions>,
+}
+
+impl From<SampleKind> for SampleSpec {
+    /// The kind at the usual rate, and nothing beside it.
+    fn from(kind: SampleKind) -> Self {
+        Self {
+            kind,
+            frequency_hz: DEFAULT_FREQUENCY_HZ,
+            wakers: false,
+            waits: WaitRules::default(),
+            event_loop: None,
+        }
+    }
+}
+
+/// Connections between processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeSpec {
+    /// Also how long system calls take.
+    pub timed: bool,
+}
+
+/// Connections, and the requests over them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestSpec {
+    pub edges: EdgeSpec,
+    pub options: RequestOptions,
+}
+
+/// Where the result of a task comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskOrigin {
+    Recorded(TaskSpec),
+    Imported(ImportedProfile),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,19 +256,17 @@ impl TaskState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
-    pub spec: TaskSpec,
+    pub origin: TaskOrigin,
     /// The processes of a target of pids as they were when the task began, in its order; those that
-    /// had ended are missing. Empty in records of older agents.
-    #[serde(default)]
+    /// had ended are missing.
     pub target_names: Vec<TargetName>,
     /// Name shared by tasks that were started together; chosen by the caller.
-    #[serde(default)]
     pub group: Option<String>,
     pub state: TaskState,
     pub created_ns: u64,
     pub started_ns: Option<u64>,
     pub ended_ns: Option<u64>,
-    /// The rate in force now; below `spec.frequency_hz` when the CPU budget lowered it.
+    /// The rate in force now; below the one asked for when the CPU budget lowered it.
     pub effective_frequency_hz: Option<u32>,
     /// What the samples are taken by.
     pub clock: Option<Clock>,
@@ -182,11 +274,85 @@ pub struct Task {
     pub samples: u64,
     pub losses: Losses,
     pub stack_quality: StackQuality,
-    #[serde(default)]
     pub waits: WaitCounts,
     /// Known at the end, of samples by a clock of CPU time.
-    #[serde(default)]
     pub coverage: Option<CpuCoverage>,
     /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
     pub notes: Vec<String>,
+}
+
+impl Task {
+    /// A task that waits to be started.
+    pub fn queued(id: TaskId, spec: TaskSpec, created_ns: u64) -> Self {
+        Self {
+            id,
+            origin: TaskOrigin::Recorded(spec),
+            target_names: Vec::new(),
+            group: None,
+            state: TaskState::Queued,
+            created_ns,
+            started_ns: None,
+            ended_ns: None,
+            effective_frequency_hz: None,
+            clock: None,
+            samples: 0,
+            losses: Losses::default(),
+            stack_quality: StackQuality::default(),
+            waits: WaitCounts::default(),
+            coverage: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// What it was asked to record; `None` for an import.
+    pub fn spec(&self) -> Option<&TaskSpec> {
+        match &self.origin {
+            TaskOrigin::Recorded(spec) => Some(spec),
+            TaskOrigin::Imported(_) => None,
+        }
+    }
+
+    /// `None` for an import.
+    pub fn kind(&self) -> Option<TaskKind> {
+        self.spec().map(TaskSpec::kind)
+    }
+
+    /// `None` for an import and for what is not sampled.
+    pub fn sample_spec(&self) -> Option<&SampleSpec> {
+        self.spec()?.samples()
+    }
+
+    /// The file of an import.
+    pub fn imported(&self) -> Option<&ImportedProfile> {
+        match &self.origin {
+            TaskOrigin::Recorded(_) => None,
+            TaskOrigin::Imported(imported) => Some(imported),
+        }
+    }
+
+    /// Whether its result has edges, and no stacks.
+    pub fn has_edges(&self) -> bool {
+        self.spec().is_some_and(|spec| spec.edges().is_some())
+    }
+
+    /// What its samples are of: of an import what its file says, and without that work on the CPU. `None` where the
+    /// result has no samples.
+    pub fn sample_kind(&self) -> Option<SampleKind> {
+        match &self.origin {
+            TaskOrigin::Recorded(spec) => spec.samples().map(|samples| samples.kind),
+            TaskOrigin::Imported(_) => Some(match self.clock {
+                Some(Clock::Switches) => SampleKind::OffCpu,
+                Some(Clock::Wall) => SampleKind::Wall,
+                Some(Clock::CpuClock | Clock::Cycles | Clock::Unknown) | None => SampleKind::OnCpu,
+            }),
+        }
+    }
+
+    /// How long it records; `None`: until stopped, or the file does not say.
+    pub fn duration_s(&self) -> Option<u64> {
+        match &self.origin {
+            TaskOrigin::Recorded(spec) => spec.duration_s,
+            TaskOrigin::Imported(imported) => imported.duration_s,
+        }
+    }
 }

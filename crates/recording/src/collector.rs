@@ -13,13 +13,6 @@ use profiler_model::{
 };
 use tokio::sync::mpsc;
 
-/// What a collection is started with.
-#[derive(Clone, Debug)]
-pub struct CollectRequest {
-    /// A validated specification; its duration is the caller's business.
-    pub spec: TaskSpec,
-}
-
 /// Part of a running collection's result, about four per second.
 #[derive(Debug)]
 pub struct Chunk {
@@ -35,7 +28,9 @@ pub struct Chunk {
 #[expect(clippy::large_enum_variant, reason = "there are four a second")]
 pub enum Part {
     Samples(Samples),
-    Edges(Edges),
+    /// The whole result so far of a task that watches connections.
+    Edges(EdgeTable),
+    Requests(Requests),
 }
 
 /// Samples, waits or both since the last part; self-contained.
@@ -52,12 +47,11 @@ pub struct Samples {
     pub event_loop: Option<EventLoopTable>,
 }
 
-/// The whole result so far of a task that watches connections.
+/// The whole result so far of a task that looks for requests.
 #[derive(Debug)]
-pub struct Edges {
-    pub table: EdgeTable,
-    /// Of a task that looks for requests.
-    pub requests: Option<RequestTable>,
+pub struct Requests {
+    pub edges: EdgeTable,
+    pub table: RequestTable,
 }
 
 impl From<Part> for Chunk {
@@ -122,7 +116,8 @@ pub struct Collection {
     pub already: Duration,
     /// What samples are taken by; `None` where nothing is sampled.
     pub clock: Option<Clock>,
-    pub effective_frequency_hz: u32,
+    /// `None` where nothing is sampled.
+    pub effective_frequency_hz: Option<u32>,
     /// Remarks known at start (for example a fallback that was taken).
     pub notes: Vec<String>,
     /// Closed after the last chunk.
@@ -151,8 +146,9 @@ pub enum CollectError {
 
 /// Starts collections. Implemented by `KindCollector` of the recorder, by the demo data, and by fakes in tests.
 pub trait Collector: Send + Sync + 'static {
-    /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor).
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError>;
+    /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor). The specification is
+    /// validated; to stop after its duration is the caller's business.
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError>;
 
     /// Drops what can be read again.
     fn drop_caches(&self) {}

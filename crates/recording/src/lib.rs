@@ -5,6 +5,6 @@ mod collector;
 mod status;
 
 pub use collector::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, Samples, StopHandle,
+    Chunk, CollectError, Collection, Collector, Part, Requests, Samples, StopHandle,
 };
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};

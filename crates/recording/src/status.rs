@@ -1,8 +1,8 @@
 //! What the probes can do on this kernel, and what they have cost and lost so far.
 
-use profiler_model::Losses;
+use profiler_model::{Losses, TaskSpec};
 
-use crate::{CollectError, CollectRequest, Collection, Collector};
+use crate::{CollectError, Collection, Collector};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeState {
@@ -73,9 +73,9 @@ pub struct AbsentProbes {
 }
 
 impl Collector for AbsentProbes {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
         Err(CollectError::Probe {
-            probe: request.spec.kind.name(),
+            probe: spec.kind().name(),
             reason: self.reason.clone(),
         })
     }

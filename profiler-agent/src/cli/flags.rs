@@ -46,22 +46,16 @@ fn flag_of(name: &'static str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use profiler_model::{DEFAULT_FREQUENCY_HZ, PodSelector, Target, TaskKind, WaitRules};
+    use profiler_model::{PodSelector, Recording, SampleKind, SampleSpec, Target, WaitRules};
 
     use super::*;
 
     #[test]
     fn errors_have_the_names_of_flags() {
-        let off_cpu = TaskSpec {
-            kind: TaskKind::OffCpu,
+        let of = |samples: SampleSpec| TaskSpec {
             target: Target::Pids(vec![1]),
             duration_s: Some(1),
-            frequency_hz: DEFAULT_FREQUENCY_HZ,
-            wakers: false,
-            event_loop: None,
-            requests: None,
-            timed: false,
-            waits: WaitRules::default(),
+            recording: Recording::Samples(samples),
         };
         let refused = |spec: TaskSpec| match check(&spec) {
             Err(error) => error.to_string(),
@@ -71,19 +65,18 @@ mod tests {
             max_ns: Some(0),
             ..WaitRules::default()
         };
-        let spec = TaskSpec {
+        let spec = of(SampleSpec {
             waits,
-            ..off_cpu.clone()
-        };
+            ..SampleKind::OffCpu.into()
+        });
         assert_eq!(
             refused(spec),
             "--max-wait must be above 0 and not below --min-wait"
         );
-        let spec = TaskSpec {
-            kind: TaskKind::OnCpu,
+        let spec = of(SampleSpec {
             wakers: true,
-            ..off_cpu.clone()
-        };
+            ..SampleKind::OnCpu.into()
+        });
         assert_eq!(
             refused(spec),
             "wakers end waits, which on-cpu does not record: take off-cpu or wall"
@@ -95,7 +88,7 @@ mod tests {
         };
         let spec = TaskSpec {
             target: Target::Pod(labels),
-            ..off_cpu
+            ..of(SampleKind::OffCpu.into())
         };
         let text = refused(spec);
         assert!(text.starts_with("--labels: \"on_cpu oops\""), "{text}");

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder};
 use profiler_host::process::ProcessTable;
-use profiler_model::{
-    DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
-};
-use profiler_recording as recording;
+use profiler_model::{EdgeId, EdgeSpec, EdgeStep, EdgeTable, Recording, Target, TaskSpec};
+use profiler_recording::Part;
 use serde::Serialize;
 
 use super::{
@@ -26,20 +24,15 @@ use profiler_recorder::probes::NetworkConfig;
 
 /// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
 pub fn run(args: &NetArgs) -> Result<(), CliError> {
+    let edges = EdgeSpec { timed: args.timed };
     let spec = TaskSpec {
-        kind: TaskKind::Network,
         target: args.target.to_target(),
         duration_s: Some(args.duration.as_secs()),
-        frequency_hz: DEFAULT_FREQUENCY_HZ,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: args.timed,
-        waits: WaitRules::default(),
+        recording: Recording::Edges(edges),
     };
     flags::check(&spec)?;
     let processes = named_table(&args.names)?;
-    let Seen { table, steps } = watch(args, spec, &processes)?;
+    let Seen { table, steps } = watch(args, (spec.target, edges), &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
@@ -105,7 +98,11 @@ fn all_series(table: &EdgeTable, steps: &[EdgeStep]) -> Vec<api::EdgeSeries> {
     all.collect()
 }
 
-fn watch(args: &NetArgs, spec: TaskSpec, table: &ProcessTable) -> Result<Seen> {
+fn watch(
+    args: &NetArgs,
+    (target, edges): (Target, EdgeSpec),
+    table: &ProcessTable,
+) -> Result<Seen> {
     let mut config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -113,20 +110,27 @@ fn watch(args: &NetArgs, spec: TaskSpec, table: &ProcessTable) -> Result<Seen> {
     if let Some(connections) = args.max_connections {
         config.connections = connections;
     }
-    let mut edges = Edges {
+    let mut watched = Edges {
         wants_series: has(args, NetPart::Series),
         newest: None,
         recorder: StepRecorder::default(),
         steps: Vec::new(),
     };
-    watching::watch(config, table.clone(), spec, args.duration, &mut edges)?;
-    edges.steps.extend(edges.recorder.rest());
-    let table = edges
+    let duration_s = Some(args.duration.as_secs());
+    watching::watch(
+        config,
+        table.clone(),
+        move |collector| collector.start(&target, duration_s, edges, None),
+        args.duration,
+        &mut watched,
+    )?;
+    watched.steps.extend(watched.recorder.rest());
+    let table = watched
         .newest
         .context("the collection ended without a result")?;
     Ok(Seen {
         table,
-        steps: edges.steps,
+        steps: watched.steps,
     })
 }
 
@@ -141,8 +145,11 @@ struct Edges {
 impl Watcher for Edges {
     const WORDS: [&'static str; 3] = ["watch", "watched", "watching"];
 
-    fn take(&mut self, part: recording::Edges) {
-        let table = Arc::new(part.table);
+    fn take(&mut self, part: Part) {
+        let Part::Edges(table) = part else {
+            return;
+        };
+        let table = Arc::new(table);
         if self.wants_series {
             let window = table.window.unwrap_or_default();
             let counted_ns = window.to_ns.saturating_sub(window.from_ns);

@@ -352,7 +352,8 @@ fn remarks(table: &EdgeTable) -> Text {
             kernel.evicted
         ));
     }
-    if let Some(delayed @ 1..) = kernel.delayed {
+    let delayed = kernel.delayed;
+    if delayed > 0 {
         text.line(format_args!(
             "delayed: the end of {delayed} connections waited in the kernel's table"
         ));

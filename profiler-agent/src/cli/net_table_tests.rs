@@ -165,7 +165,7 @@ fn columns_are_aligned_and_the_largest_edge_is_first() {
         lost_bytes: 4096,
         ..EdgeTable::default()
     };
-    table.kernel_table.delayed = Some(7);
+    table.kernel_table.delayed = 7;
     table.unavailable.insert("drop".into(), "no hook".into());
     table.unresolved.insert("owner".into(), 3);
     let expected = "\

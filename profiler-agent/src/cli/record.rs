@@ -5,7 +5,6 @@ use std::{
     fs::{File, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -18,9 +17,9 @@ use profiler_analysis::{
 use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
-    StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
+    Recording, SampleSpec, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
 };
-use profiler_recording::{CollectRequest, Collection, Collector, Part};
+use profiler_recording::{Collection, Part};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -43,20 +42,21 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Records until the duration is over, the target has ended or Ctrl-C, then writes what was collected.
 pub fn run(args: &RecordArgs) -> Result<(), CliError> {
-    let spec = TaskSpec {
+    let samples = SampleSpec {
         kind: args.kind.into(),
-        target: args.target.to_target(),
-        duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
         wakers: args.wakers,
-        timed: false,
-        event_loop: loop_rules(args)?,
-        requests: None,
         waits: WaitRules {
             mode: Some(args.off_cpu_mode),
             min_ns: args.min_wait.map_or(0, nanoseconds),
             max_ns: args.max_wait.map(nanoseconds),
         },
+        event_loop: loop_rules(args)?,
+    };
+    let spec = TaskSpec {
+        target: args.target.to_target(),
+        duration_s: Some(args.duration.as_secs()),
+        recording: Recording::Samples(samples.clone()),
     };
     if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
         return Err(CliError::Config(anyhow::anyhow!(
@@ -67,7 +67,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let rules = rule_files::idle(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;
-    match record(args, spec, &rules) {
+    match record(args, (&spec.target, &samples), &rules) {
         Ok((bytes, summary)) => {
             output.write(&bytes)?;
             terminal::err(&summary);
@@ -81,14 +81,18 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
 }
 
 /// The rendered profile and what to report about it.
-fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, Text)> {
+fn record(
+    args: &RecordArgs,
+    (target, samples): (&Target, &SampleSpec),
+    rules: &IdleRules,
+) -> Result<(Vec<u8>, Text)> {
     args.remote_files.choose();
     let symbolize = SymbolizeConfig {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let collector = Arc::new(SampleRecorder::new(
-        named_table_for(&args.names, &spec.target)?,
+    let collector = SampleRecorder::new(
+        named_table_for(&args.names, target)?,
         SymbolizerService::start(symbolize).context("start the symbolizer")?,
         ProbeStatuses::default(),
         SampleRecorderConfig {
@@ -97,12 +101,12 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
             verify_every: args.verify_unwinding,
             ..SampleRecorderConfig::default()
         },
-    ));
+    );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let collection = collector.start(&CollectRequest { spec })?;
+    let collection = collector.start(target, samples)?;
     let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration))?;
     // What is reported about the recording is about all of it.

@@ -5,10 +5,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
-    DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec, TaskState,
-    WaitRules,
+    EdgeSpec, Recording, RequestOptions, RequestSpec, RequestTable, SampleRule, Target, TaskSpec,
+    TaskState,
 };
-use profiler_recording::Edges;
+use profiler_recording::{self as recording, Part};
 
 use super::{
     CliError, flags, requests_table,
@@ -25,20 +25,18 @@ use profiler_recorder::probes::NetworkConfig;
 /// Looks until the duration is over, the target's last process has ended, or Ctrl-C; then prints. On a
 /// terminal the table is shown as it grows.
 pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
+    let options = options(args)?;
     let spec = TaskSpec {
-        kind: TaskKind::Requests,
         target: args.target.to_target(),
         duration_s: Some(args.duration.as_secs()),
-        frequency_hz: DEFAULT_FREQUENCY_HZ,
-        wakers: false,
-        event_loop: None,
-        requests: Some(options(args)?),
-        timed: false,
-        waits: WaitRules::default(),
+        recording: Recording::Requests(RequestSpec {
+            edges: EdgeSpec::default(),
+            options: options.clone(),
+        }),
     };
     flags::check(&spec)?;
     let processes = named_table(&args.names)?;
-    let table = look(args, spec, &processes)?;
+    let table = look(args, (spec.target, options), &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
@@ -81,7 +79,11 @@ fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
     parsed.collect()
 }
 
-fn look(args: &RequestsArgs, spec: TaskSpec, processes: &ProcessTable) -> Result<RequestTable> {
+fn look(
+    args: &RequestsArgs,
+    (target, options): (Target, RequestOptions),
+    processes: &ProcessTable,
+) -> Result<RequestTable> {
     let config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -91,10 +93,11 @@ fn look(args: &RequestsArgs, spec: TaskSpec, processes: &ProcessTable) -> Result
         live: None,
         newest: None,
     };
+    let duration_s = Some(args.duration.as_secs());
     let looked = watching::watch(
         config,
         processes.clone(),
-        spec,
+        move |collector| collector.start(&target, duration_s, EdgeSpec::default(), Some(&options)),
         args.duration,
         &mut requests,
     );
@@ -121,8 +124,8 @@ impl Watcher for Requests {
         self.live = self.is_live.then(Live::new);
     }
 
-    fn take(&mut self, part: Edges) {
-        let Some(table) = part.requests else {
+    fn take(&mut self, part: Part) {
+        let Part::Requests(recording::Requests { table, .. }) = part else {
             return;
         };
         if let Some(live) = &mut self.live {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use profiler_host::process::ProcessTable;
-use profiler_model::TaskSpec;
-use profiler_recording::{CollectRequest, Collector as _, Edges, Part};
+use profiler_recording::{CollectError, Collection, Part};
 
 use super::{Signals, say};
 use crate::terminal;
@@ -21,14 +20,14 @@ pub(super) trait Watcher {
     fn begin(&mut self) {}
 
     /// The whole result so far; notes are printed afterwards.
-    fn take(&mut self, part: Edges);
+    fn take(&mut self, part: Part);
 }
 
-/// Collects until the duration is over, the target's last process has ended, or a signal.
+/// Collects what `start` starts until the duration is over, the target's last process has ended, or a signal.
 pub(super) fn watch(
     config: NetworkConfig,
     table: ProcessTable,
-    spec: TaskSpec,
+    start: impl FnOnce(&NetworkCollector) -> Result<Collection, CollectError> + Send + 'static,
     duration: Duration,
     watcher: &mut impl Watcher,
 ) -> Result<()> {
@@ -48,7 +47,7 @@ pub(super) fn watch(
                 "note: --deny-probe {name}: this command has no such probe, only {known}"
             ));
         }
-        collect(collector, spec, duration, signals, watcher).await
+        collect(move || start(&collector), duration, signals, watcher).await
     });
     // Programs that are still being loaded end with the process.
     runtime.shutdown_background();
@@ -56,14 +55,13 @@ pub(super) fn watch(
 }
 
 async fn collect<W: Watcher>(
-    collector: NetworkCollector,
-    spec: TaskSpec,
+    start: impl FnOnce() -> Result<Collection, CollectError> + Send + 'static,
     duration: Duration,
     mut signals: Signals,
     watcher: &mut W,
 ) -> Result<()> {
     let [verb, past, present] = W::WORDS;
-    let start = tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec }));
+    let start = tokio::task::spawn_blocking(start);
     let mut collection = tokio::select! {
         started = start => started.with_context(|| format!("start to {verb}"))??,
         () = signals.next() => bail!("stopped before it {past}: nothing was counted"),
@@ -78,9 +76,7 @@ async fn collect<W: Watcher>(
         tokio::select! {
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
-                if let Part::Edges(part) = chunk.part {
-                    watcher.take(part);
-                }
+                watcher.take(chunk.part);
                 say(&chunk.notes);
                 if chunk.target_ended {
                     collection.stop.stop();

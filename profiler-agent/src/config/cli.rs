@@ -18,7 +18,7 @@ pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
 use profiler_image::remote_mounts::RemoteFiles;
-use profiler_model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode};
+use profiler_model::{IdleMode, MAX_DURATION_S, SampleKind, UnwindMethod, WaitMode};
 pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::{EnvoyAdminMode, folders::folder};
@@ -257,7 +257,7 @@ pub enum RecordKind {
     Wall,
 }
 
-impl From<RecordKind> for TaskKind {
+impl From<RecordKind> for SampleKind {
     fn from(kind: RecordKind) -> Self {
         match kind {
             RecordKind::OnCpu => Self::OnCpu,

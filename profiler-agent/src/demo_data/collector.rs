@@ -3,10 +3,10 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use profiler_clock::wall_ns;
-use profiler_model::{EdgeTable, Losses, TaskKind};
+use profiler_model::{EdgeTable, Losses, TaskKind, TaskSpec};
 use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, ProbeState,
-    ProbeStatus, ProbeStatusSource, ProgramStats, StopHandle,
+    Chunk, CollectError, Collection, Collector, Part, ProbeState, ProbeStatus, ProbeStatusSource,
+    ProgramStats, StopHandle,
 };
 use tokio::sync::mpsc;
 
@@ -24,19 +24,16 @@ pub(super) struct Recorded {
 impl Collector for Recorded {
     /// The collection of the whole node, which the page shows without a task; its one table never
     /// changes.
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        if request.spec.kind != TaskKind::Network {
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        if spec.kind() != TaskKind::Network {
             return Err(CollectError::Probe {
-                probe: request.spec.kind.name(),
+                probe: spec.kind().name(),
                 reason: REASON.to_owned(),
             });
         }
         let origin_ns = wall_ns();
         let (sender, chunks) = mpsc::channel(1);
-        let chunk = Chunk::from(Part::Edges(Edges {
-            table: self.edges.clone(),
-            requests: None,
-        }));
+        let chunk = Chunk::from(Part::Edges(self.edges.clone()));
         let (stop, flag) = StopHandle::new();
         let failed = |error: std::io::Error| CollectError::Probe {
             probe: "network",
@@ -58,7 +55,7 @@ impl Collector for Recorded {
             origin_ns,
             already: Duration::ZERO,
             clock: None,
-            effective_frequency_hz: request.spec.frequency_hz,
+            effective_frequency_hz: None,
             notes: Vec::new(),
             chunks,
             stop,

@@ -108,7 +108,7 @@ fn newest_edges(folder: &Path) -> Result<EdgeTable, DemoDataError> {
     let (tasks, _damaged) = store.tasks()?;
     let newest: Option<TaskId> = tasks
         .iter()
-        .filter(|task| task.spec.kind == TaskKind::Network)
+        .filter(|task| task.kind() == Some(TaskKind::Network))
         .map(|task| task.id)
         .max();
     let mut edges = EdgeTable::default();
@@ -151,7 +151,7 @@ mod tests {
             TaskKind::Wall,
             TaskKind::Network,
         ] {
-            let of_kind = tasks.iter().filter(|task| task.spec.kind == kind);
+            let of_kind = tasks.iter().filter(|task| task.kind() == Some(kind));
             let task = of_kind.max_by_key(|task| task.samples);
             let task = task.unwrap_or_else(|| panic!("no task of kind {}", kind.name()));
             if kind == TaskKind::Network {

@@ -26,7 +26,7 @@ export function tableRemarks(table: KernelTable): readonly TableRemark[] {
         bad: true,
         text: `the kernel left out ${count(runs)} runs of ${program}, because it was at work on that CPU already: what they would have counted is missing`,
       });
-  if (delayed !== null && delayed > 0)
+  if (delayed > 0)
     remarks.push({
       bad: false,
       text: `the end of ${connections(delayed)} waited in the kernel's table because the agent was slow; none of their counts is lost`,

@@ -312,7 +312,7 @@ export function topologyOf(
         ? `network namespace ${key.slice(1, -EARLIER_POD.length)}: they had ended before the oldest process there began`
         : known
           ? `network namespace ${key.slice(1)}`
-          : "their network namespace is not known: they had ended, or the result is of an older agent",
+          : "their network namespace is not known: they had ended",
       isActive: keys.some((member) => isActive(members.get(member)!)),
       hasEnded: keys.every(
         (member) => !isActive(members.get(member)!) && !processes.has(member.slice("p:".length)),

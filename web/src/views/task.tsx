@@ -130,7 +130,7 @@ function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
       <Fact title="Samples">{file.values === "durations" ? unknown : count(task.samples)}</Fact>
       <Fact title="Format">{file.format}</Fact>
       <Fact title="Numbers">{VALUE_TEXT[file.values]}</Fact>
-      <Fact title="Frequency">{!task.frequency_hz ? unknown : `${task.frequency_hz} Hz`}</Fact>
+      <Fact title="Frequency">{task.frequency_hz === null ? unknown : `${task.frequency_hz} Hz`}</Fact>
       <Fact title="Length">{task.duration_s === null ? unknown : clock(elapsedSeconds(task, 0))}</Fact>
       <Fact title="Recorded">{task.started_at_ns === null ? unknown : moment(task.started_at_ns)}</Fact>
       <Fact title="Imported">{moment(task.created_at_ns)}</Fact>

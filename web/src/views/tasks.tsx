@@ -159,9 +159,7 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Frequency",
     numeric: true,
     cell: (task) =>
-      task.frequency_hz === null || task.frequency_hz === 0
-        ? "–"
-        : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
+      task.frequency_hz === null ? "–" : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
   },
   {
     key: "started",

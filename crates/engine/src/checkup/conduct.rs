@@ -7,7 +7,7 @@ use std::{
 
 use profiler_clock::wall_ns;
 use profiler_host::process::ProcessTable;
-use profiler_model::{Task, TaskId, TaskKind, TaskState};
+use profiler_model::{Task, TaskId, TaskState};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::{
@@ -227,9 +227,7 @@ impl Checkups {
 
 /// Whether a task's samples are being taken, or its connections watched.
 fn has_begun(task: &Task) -> bool {
-    task.state == TaskState::Running
-        && task.effective_frequency_hz.is_some()
-        && task.spec.kind != TaskKind::Imported
+    task.state == TaskState::Running && task.started_ns.is_some()
 }
 
 #[cfg(test)]

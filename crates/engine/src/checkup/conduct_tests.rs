@@ -1,7 +1,7 @@
 use std::{path::Path, time::Instant};
 
-use profiler_model::{Clock, ProfileBuilder, Target};
-use profiler_recording::{CollectError, CollectRequest, Collection, Collector, Part, StopHandle};
+use profiler_model::{Clock, ProfileBuilder, Target, TaskKind, TaskSpec};
+use profiler_recording::{CollectError, Collection, Collector, Part, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -16,8 +16,8 @@ struct Collections {
 }
 
 impl Collector for Collections {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        if self.fails == Some(request.spec.kind) {
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        if self.fails == Some(spec.kind()) {
             return Err(CollectError::Probe {
                 probe: "test",
                 reason: "not here".to_owned(),
@@ -37,7 +37,7 @@ impl Collector for Collections {
         Ok(Collection {
             origin_ns,
             clock: Some(Clock::CpuClock),
-            effective_frequency_hz: 99,
+            effective_frequency_hz: Some(99),
             already: Duration::ZERO,
             notes: Vec::new(),
             chunks,

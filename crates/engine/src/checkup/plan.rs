@@ -2,7 +2,9 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use profiler_model::{DEFAULT_FREQUENCY_HZ, LoopRules, Target, TaskKind, TaskSpec, WaitRules};
+use profiler_model::{
+    EdgeSpec, LoopRules, Recording, SampleKind, SampleSpec, Target, TaskKind, TaskSpec,
+};
 
 /// The kinds of a check-up's tasks, in their order. `web/src/lib/checkup.ts` has the same.
 pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Network];
@@ -22,27 +24,24 @@ pub struct CheckupRequest {
     pub frequency_hz: u32,
 }
 
-/// The tasks of a check-up.
+/// The tasks of a check-up, in the order of [`KINDS`].
 pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
-    KINDS.map(|kind| TaskSpec {
-        kind,
-        target: request.target.clone(),
-        duration_s: Some(request.duration_s),
-        frequency_hz: match kind {
-            TaskKind::OnCpu => request.frequency_hz,
-            TaskKind::OffCpu
-            | TaskKind::Wall
-            | TaskKind::Network
-            | TaskKind::Requests
-            | TaskKind::Imported => DEFAULT_FREQUENCY_HZ,
-        },
-        wakers: false,
-        timed: false,
-        waits: WaitRules::default(),
-        event_loop: (kind == TaskKind::OnCpu).then_some(LoopRules {
+    let on_cpu = SampleSpec {
+        frequency_hz: request.frequency_hz,
+        event_loop: Some(LoopRules {
             threshold_ms: STALL_MS,
         }),
-        requests: None,
+        ..SampleKind::OnCpu.into()
+    };
+    [
+        Recording::Samples(on_cpu),
+        Recording::Samples(SampleKind::OffCpu.into()),
+        Recording::Edges(EdgeSpec::default()),
+    ]
+    .map(|recording| TaskSpec {
+        target: request.target.clone(),
+        duration_s: Some(request.duration_s),
+        recording,
     })
 }
 
@@ -75,6 +74,8 @@ fn base36(mut number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::DEFAULT_FREQUENCY_HZ;
+
     use super::*;
     use crate::task;
 
@@ -93,12 +94,15 @@ mod tests {
             frequency_hz: 499,
         };
         let specs = specs(&request);
-        assert_eq!(specs.each_ref().map(|spec| spec.kind), KINDS);
+        assert_eq!(specs.each_ref().map(TaskSpec::kind), KINDS);
         for spec in &specs {
             task::validate(spec).unwrap();
             assert_eq!(spec.target, request.target);
             assert_eq!(spec.duration_s, Some(60));
         }
-        assert_eq!(specs[0].frequency_hz, 499);
+        let rates = specs
+            .each_ref()
+            .map(|spec| Some(spec.samples()?.frequency_hz));
+        assert_eq!(rates, [Some(499), Some(DEFAULT_FREQUENCY_HZ), None]);
     }
 }

@@ -58,23 +58,25 @@ impl Checkup {
         let mut chosen: Vec<&Arc<Task>> = Vec::new();
         for kind in KINDS {
             // The first of each kind, should a user have put more into the group.
-            let of_kind = tasks.iter().filter(|task| task.spec.kind == kind);
+            let of_kind = tasks.iter().filter(|task| task.kind() == Some(kind));
             chosen.extend(of_kind.min_by_key(|task| task.id));
         }
-        let first = chosen.first()?;
+        let spec = chosen.first()?.spec()?;
         Some(Self {
             id: id.to_owned(),
-            target: first.spec.target.clone(),
-            duration_s: first.spec.duration_s?,
+            target: spec.target.clone(),
+            duration_s: spec.duration_s?,
             state: state(&chosen),
             created_ns: chosen.iter().map(|task| task.created_ns).min()?,
             ends_in_s: ends_in_s(&chosen, now_of),
             tasks: chosen
                 .iter()
-                .map(|task| CheckupTask {
-                    id: task.id,
-                    kind: task.spec.kind,
-                    state: task.state.clone(),
+                .filter_map(|task| {
+                    Some(CheckupTask {
+                        id: task.id,
+                        kind: task.kind()?,
+                        state: task.state.clone(),
+                    })
                 })
                 .collect(),
             observed: false,
@@ -116,7 +118,9 @@ fn state(tasks: &[&Arc<Task>]) -> CheckupState {
         return CheckupState::Running;
     }
     // What a diagnosis rests on is the on-CPU task; without it, whatever there is.
-    let decisive = tasks.iter().find(|task| task.spec.kind == TaskKind::OnCpu);
+    let decisive = tasks
+        .iter()
+        .find(|task| task.kind() == Some(TaskKind::OnCpu));
     match decisive.or(tasks.first()).map(|task| &task.state) {
         Some(TaskState::Finished) => CheckupState::Finished,
         Some(TaskState::Cancelled) => CheckupState::Cancelled,
@@ -131,7 +135,7 @@ fn state(tasks: &[&Arc<Task>]) -> CheckupState {
 fn ends_in_s(tasks: &[&Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Option<f64> {
     let mut longest = None;
     for task in tasks.iter().filter(|task| !task.state.is_final()) {
-        let whole = task.spec.duration_s?.saturating_mul(1_000_000_000);
+        let whole = task.duration_s()?.saturating_mul(1_000_000_000);
         let end = task.started_ns?.saturating_add(whole);
         let rest = end.saturating_sub(now_of(task)) as f64 / 1e9;
         longest = Some(longest.map_or(rest, |longest: f64| longest.max(rest)));

@@ -1,5 +1,3 @@
-use profiler_model::{Losses, StackQuality, WaitCounts};
-
 use super::*;
 use crate::checkup::plan::{CheckupRequest, specs};
 
@@ -14,22 +12,10 @@ pub(in crate::checkup) fn group(name: &str, first: u64, states: [TaskState; 3]) 
     let all = specs(&request).into_iter().zip(states).zip(first..);
     all.map(|((spec, state), id)| {
         Arc::new(Task {
-            id: TaskId(id),
-            spec,
             group: Some(name.to_owned()),
-            target_names: Vec::new(),
             started_ns: (state != TaskState::Queued).then_some(10 * SECOND),
-            ended_ns: None,
             state,
-            created_ns: 9 * SECOND,
-            effective_frequency_hz: None,
-            clock: None,
-            samples: 0,
-            losses: Losses::default(),
-            stack_quality: StackQuality::default(),
-            waits: WaitCounts::default(),
-            coverage: None,
-            notes: Vec::new(),
+            ..Task::queued(TaskId(id), spec, 9 * SECOND)
         })
     })
     .collect()

@@ -27,8 +27,7 @@ impl Targets {
             | Target::Cgroup(_)
             | Target::Comm(_)
             | Target::All
-            | Target::NetworkNamespace(_)
-            | Target::Imported(_) => BTreeSet::new(),
+            | Target::NetworkNamespace(_) => BTreeSet::new(),
         };
         Self {
             target,
@@ -85,7 +84,7 @@ impl Targets {
             }
             Target::Cgroup(path) => chosen(&|process| is_below(&process.cgroup, path)),
             // No task samples those.
-            Target::NetworkNamespace(_) | Target::Imported(_) => Vec::new(),
+            Target::NetworkNamespace(_) => Vec::new(),
         }
     }
 }

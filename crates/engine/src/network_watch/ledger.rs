@@ -120,10 +120,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
     all.kernel_table.refused += kernel_table.refused;
     all.kernel_table.evicted += kernel_table.evicted;
     all.kernel_table.swept += kernel_table.swept;
-    all.kernel_table.delayed = [all.kernel_table.delayed, kernel_table.delayed]
-        .into_iter()
-        .flatten()
-        .reduce(|sum, more| sum + more);
+    all.kernel_table.delayed += kernel_table.delayed;
     for (program, runs) in &kernel_table.missed_runs {
         *all.kernel_table
             .missed_runs

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
-use profiler_recording::{CollectRequest, Collection, Collector, Edges, Part};
+use profiler_model::{EdgeSpec, Recording, Target, TaskSpec};
+use profiler_recording::{Collection, Collector, Part};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -86,21 +86,13 @@ async fn collect(
     (ledger, history): (&mut Ledger, &History),
     shutdown: &CancellationToken,
 ) -> End {
-    let request = CollectRequest {
-        spec: TaskSpec {
-            kind: TaskKind::Network,
-            target: Target::All,
-            duration_s: None,
-            frequency_hz: DEFAULT_FREQUENCY_HZ,
-            wakers: false,
-            event_loop: None,
-            requests: None,
-            waits: WaitRules::default(),
-            timed: false,
-        },
+    let spec = TaskSpec {
+        target: Target::All,
+        duration_s: None,
+        recording: Recording::Edges(EdgeSpec::default()),
     };
     let starting = Arc::clone(collector);
-    let started = tokio::task::spawn_blocking(move || starting.start(&request)).await;
+    let started = tokio::task::spawn_blocking(move || starting.start(&spec)).await;
     let mut collection = match started {
         Ok(Ok(collection)) => collection,
         Ok(Err(error)) => return End::Failed(error.to_string()),
@@ -134,7 +126,7 @@ async fn collect(
             }
             return End::Failed("the collection ended by itself".to_owned());
         };
-        let Part::Edges(Edges { table, .. }) = chunk.part else {
+        let Part::Edges(table) = chunk.part else {
             continue;
         };
         let all = Arc::new(ledger.take(table));

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use profiler_model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer};
-use profiler_recording::{CollectError, CollectRequest, Collection, Edges, Part, StopHandle};
+use profiler_model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, TaskSpec, Transfer};
+use profiler_recording::{CollectError, Collection, Part, StopHandle};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -48,9 +48,9 @@ fn table(bytes: u64) -> EdgeTable {
 }
 
 impl Collector for Flaky {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        assert_eq!(request.spec.kind, TaskKind::Network);
-        assert_eq!(request.spec.duration_s, None);
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        assert_eq!(spec.kind(), TaskKind::Network);
+        assert_eq!(spec.duration_s, None);
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
         if start == 0 {
             return Err(CollectError::Probe {
@@ -59,11 +59,8 @@ impl Collector for Flaky {
             });
         }
         let (sender, chunks) = mpsc::channel(2);
-        let edges = Edges {
-            table: table(start as u64 * 10),
-            requests: None,
-        };
-        sender.try_send(Part::Edges(edges).into()).unwrap();
+        let edges = Part::Edges(table(start as u64 * 10));
+        sender.try_send(edges.into()).unwrap();
         let (stop, stopped) = StopHandle::new();
         if start > 1 {
             std::thread::spawn(move || {
@@ -78,7 +75,7 @@ impl Collector for Flaky {
             origin_ns: 1000 + start as u64,
             already: Duration::ZERO,
             clock: None,
-            effective_frequency_hz: 1,
+            effective_frequency_hz: None,
             notes: Vec::new(),
             chunks,
             stop,

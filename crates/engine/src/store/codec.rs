@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (7)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (8)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -13,18 +13,13 @@ use std::io::Read;
 use profiler_model::{EdgeNamespaces, EdgeTable, Profile, SideMetrics};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
-    Stream,
-    codec_versions::{Version1, Version2, Version3},
-};
+use super::Stream;
 
 /// Largest blob before compression. A minute of a busy node has some megabytes.
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 7;
-/// The oldest that is read.
-const OLDEST_VERSION: u8 = 1;
+const VERSION: u8 = 8;
 const HEADER_BYTES: usize = 12;
 /// Fastest level: blobs are written twice a second beside the workload that is measured.
 const FAST_LEVEL: i32 = 1;
@@ -73,12 +68,7 @@ pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, Co
 
 /// Decodes and checks a profile: every id in the result points into its table.
 pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
-    let profile: Profile = match version_of(bytes) {
-        Some(1) => decode::<Version1>(bytes, Stream::Profile)?.into(),
-        Some(2) => decode::<Version2>(bytes, Stream::Profile)?.into(),
-        Some(3) => decode::<Version3>(bytes, Stream::Profile)?.into(),
-        _ => decode(bytes, Stream::Profile)?,
-    };
+    let profile: Profile = decode(bytes, Stream::Profile)?;
     profile.check().map_err(CodecError::Inconsistent)?;
     Ok(profile)
 }
@@ -98,19 +88,10 @@ pub fn encode_edges(table: &EdgeTable, density: Density) -> Result<Vec<u8>, Code
     encode(&(table, namespaces, min_rtts), Stream::Edges, density)
 }
 
-/// Decodes a table of edges. Before version 7 it had no smallest round-trip times behind it, before version 6
-/// no window and no namespaces, before version 5 no delayed ends either.
+/// Decodes a table of edges.
 pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
-    /// How nothing and an empty list are written.
-    const NONE: u8 = 0;
-    let mut raw = unpack(bytes, Stream::Edges)?;
-    for since in [5, 6, 6, 7] {
-        if version_of(bytes).is_some_and(|version| version < since) {
-            raw.push(NONE);
-        }
-    }
     let (mut table, namespaces, min_rtts): (EdgeTable, Vec<EdgeNamespaces>, Vec<MinRtt>) =
-        read(&raw)?;
+        decode(bytes, Stream::Edges)?;
     for (edge, namespaces) in table.edges.iter_mut().zip(namespaces) {
         edge.namespaces = namespaces;
     }
@@ -122,11 +103,6 @@ pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
         }
     }
     Ok(table)
-}
-
-/// The version that a blob says it has.
-fn version_of(bytes: &[u8]) -> Option<u8> {
-    bytes.get(MAGIC.len()).copied()
 }
 
 /// Encodes any value as a blob of `stream`.
@@ -162,7 +138,12 @@ pub fn encode<T: Serialize>(
 
 /// Decodes a blob of `stream`. Memory is bounded by [`MAX_RAW_BYTES`] for the decompressed bytes.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], stream: Stream) -> Result<T, CodecError> {
-    read(&unpack(bytes, stream)?)
+    let raw = unpack(bytes, stream)?;
+    let (value, rest) = postcard::take_from_bytes(&raw)?;
+    if !rest.is_empty() {
+        return Err(CodecError::Trailing(rest.len()));
+    }
+    Ok(value)
 }
 
 /// The bytes of the value in a blob.
@@ -174,7 +155,7 @@ fn unpack(bytes: &[u8], stream: Stream) -> Result<Vec<u8>, CodecError> {
     if [m0, m1, m2, m3] != MAGIC {
         return Err(CodecError::Magic);
     }
-    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(CodecError::Version(version));
     }
     if found != stream.code() {
@@ -188,14 +169,6 @@ fn unpack(bytes: &[u8], stream: Stream) -> Result<Vec<u8>, CodecError> {
         return Err(CodecError::TooLarge(expected));
     }
     decompress(compressed, expected)
-}
-
-fn read<T: DeserializeOwned>(raw: &[u8]) -> Result<T, CodecError> {
-    let (value, rest) = postcard::take_from_bytes(raw)?;
-    if !rest.is_empty() {
-        return Err(CodecError::Trailing(rest.len()));
-    }
-    Ok(value)
 }
 
 fn decompress(compressed: &[u8], expected: usize) -> Result<Vec<u8>, CodecError> {

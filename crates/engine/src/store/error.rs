@@ -16,7 +16,7 @@ pub enum StoreError {
         path: PathBuf,
         source: Box<redb::Error>,
     },
-    #[error("{}: written by a newer version (schema {found}, this version knows {known})", path.display())]
+    #[error("{} has schema {found}, and this version reads {known} alone: {}", path.display(), other_schema(*found, *known))]
     Schema {
         path: PathBuf,
         found: u64,
@@ -63,6 +63,15 @@ impl StoreError {
 
     pub(super) fn write(source: impl Into<redb::Error>) -> Self {
         Self::Write(Box::new(source.into()))
+    }
+}
+
+/// What to do about a file of another version.
+fn other_schema(found: u64, known: u64) -> &'static str {
+    if found > known {
+        "start the newer version that wrote it, or choose another directory with --data-dir"
+    } else {
+        "a version before the first release wrote it; move it away, or choose another directory with --data-dir"
     }
 }
 

@@ -53,7 +53,7 @@ impl StoreFile {
         };
         let database = open(&path).map_err(|error| failed(error.into()))?;
         let (schema, next_task) = tables::prepare(&database).map_err(failed)?;
-        if schema > tables::SCHEMA {
+        if schema != tables::SCHEMA {
             let known = tables::SCHEMA;
             return Err(StoreError::Schema {
                 path,

@@ -19,7 +19,6 @@
 //! a crash loses at most what was not committed and never half of a blob.
 
 pub mod codec;
-mod codec_versions;
 
 mod database;
 mod directory;

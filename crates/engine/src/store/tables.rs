@@ -73,7 +73,7 @@ pub struct Segment {
     pub next_sequence: u32,
 }
 
-pub(super) const SCHEMA: u64 = 1;
+pub(super) const SCHEMA: u64 = 2;
 
 type SegmentRow = (u64, u64, u64, u64, u64, u32, u32);
 

@@ -10,8 +10,8 @@ use std::{
 
 use profiler_model::{
     Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
-    Function, Losses, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-    ProfileThread, SampleRow, SideMetrics, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec,
+    Function, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
+    ProfileThread, Recording, SampleKind, SampleRow, SideMetrics, Target, Task, TaskId, TaskSpec,
     TaskState, ThreadState,
 };
 use redb::{Database, StorageBackend, backends::FileBackend};
@@ -22,7 +22,6 @@ use super::{
         CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, encode, encode_edges,
         encode_profile,
     },
-    codec_versions::{OlderProfile, RowWithPeriod, RowWithoutWaker},
 };
 
 #[test]
@@ -34,125 +33,31 @@ fn a_profile_survives_encoding() {
     }
 }
 
-/// A profile as an older version wrote it.
-fn older<Row, Quality>(
-    rows: fn(&SampleRow) -> Row,
-    quality: Quality,
-) -> OlderProfile<Row, Quality> {
-    let profile = small_profile();
-    OlderProfile {
-        origin_ns: profile.origin_ns,
-        from_ns: profile.from_ns,
-        to_ns: profile.to_ns,
-        bucket_ns: profile.bucket_ns,
-        clock: profile.clock,
-        strings: profile.strings.clone(),
-        modules: profile.modules.clone(),
-        frames: profile.frames.clone(),
-        stacks: profile.stacks.clone(),
-        processes: profile.processes.clone(),
-        threads: profile.threads.clone(),
-        samples: profile.samples.iter().map(rows).collect(),
-        losses: profile.losses,
-        stack_quality: quality,
+#[test]
+fn a_blob_of_another_version_is_refused() {
+    let mut blob = encode_profile(&small_profile(), Density::Fast).unwrap();
+    for version in [0, blob[4] - 1, blob[4] + 1] {
+        blob[4] = version;
+        let error = decode_profile(&blob).unwrap_err();
+        assert!(matches!(error, CodecError::Version(found) if found == version));
     }
 }
 
-fn with_period(row: &SampleRow) -> RowWithPeriod {
-    RowWithPeriod {
-        thread: row.thread,
-        stack: row.stack,
-        cpu: row.cpu,
-        bucket: row.bucket,
-        count: row.count,
-        period_ns: row.total_ns / row.count,
+#[test]
+fn a_file_of_another_schema_is_refused_and_stays_as_it_is() {
+    const META: redb::TableDefinition<'static, &str, u64> = redb::TableDefinition::new("meta");
+    for (schema, remedy) in [(1, "move it away"), (99, "start the newer version")] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.redb");
+        let transaction = Database::create(&path).unwrap().begin_write().unwrap();
+        let mut meta = transaction.open_table(META).unwrap();
+        meta.insert("schema", &schema).unwrap();
+        drop(meta);
+        transaction.commit().unwrap();
+        let error = Store::open(directory.path()).unwrap_err().to_string();
+        assert!(error.contains(remedy), "{error}");
+        assert!(path.exists());
     }
-}
-
-fn check_older(old: &impl serde::Serialize, version: u8, expected: &Profile) {
-    let mut bytes = encode(old, Stream::Profile, Density::Fast).unwrap();
-    bytes[4] = version;
-    assert_eq!(&decode_profile(&bytes).unwrap(), expected, "{version}");
-}
-
-#[test]
-fn profiles_of_all_older_versions_are_still_read() {
-    let profile = small_profile();
-    let without_waker = |row: &SampleRow| RowWithoutWaker {
-        thread: row.thread,
-        stack: row.stack,
-        cpu: row.cpu,
-        bucket: row.bucket,
-        state: row.state,
-        count: row.count,
-        total_ns: row.total_ns,
-    };
-    let quality = profile.stack_quality.clone();
-    check_older(&older(without_waker, quality.clone()), 3, &profile);
-    check_older(&older(with_period, quality), 2, &profile);
-    let unknown = Profile {
-        stack_quality: StackQuality::default(),
-        ..profile
-    };
-    check_older(&older(with_period, ()), 1, &unknown);
-}
-
-#[test]
-fn tables_of_edges_from_before_a_field_are_still_read() {
-    let whole = EdgeTable {
-        lost_events: 3,
-        ..EdgeTable::default()
-    };
-    // As version 4 has it: a row of fields without the last one.
-    let table = &whole.kernel_table;
-    let kernel_table = (
-        table.capacity,
-        table.used,
-        table.refused,
-        table.evicted,
-        table.swept,
-        &table.missed_runs,
-    );
-    let older = (
-        &whole.edges,
-        &whole.sources,
-        &whole.folded,
-        &whole.unavailable,
-        &whole.unresolved,
-        whole.lost_events,
-        whole.lost_bytes,
-        kernel_table,
-    );
-    let mut bytes = encode(&older, Stream::Edges, Density::Fast).unwrap();
-    assert!(decode_edges(&bytes).is_err());
-    bytes[4] = 4;
-    assert_eq!(decode_edges(&bytes).unwrap(), whole);
-    // Version 5 had the delayed ends, and neither the window nor namespaces.
-    let kernel_table = &whole.kernel_table;
-    let (edges, sources, folded) = (&whole.edges, &whole.sources, &whole.folded);
-    let (lost_events, lost_bytes) = (whole.lost_events, whole.lost_bytes);
-    let without_window = (
-        edges,
-        sources,
-        folded,
-        &whole.unavailable,
-        &whole.unresolved,
-        lost_events,
-        lost_bytes,
-        kernel_table,
-    );
-    let mut bytes = encode(&without_window, Stream::Edges, Density::Fast).unwrap();
-    assert!(decode_edges(&bytes).is_err());
-    bytes[4] = 5;
-    assert_eq!(decode_edges(&bytes).unwrap(), whole);
-    // Version 6 had no smallest round-trip times.
-    let older = (&whole, Vec::<EdgeNamespaces>::new());
-    let mut bytes = encode(&older, Stream::Edges, Density::Fast).unwrap();
-    assert!(decode_edges(&bytes).is_err());
-    bytes[4] = 6;
-    assert_eq!(decode_edges(&bytes).unwrap(), whole);
-    let newest = encode_edges(&whole, Density::Fast).unwrap();
-    assert_eq!(decode_edges(&newest).unwrap(), whole);
 }
 
 #[test]
@@ -657,33 +562,14 @@ fn next(state: &mut u64) -> u64 {
 }
 
 fn task(id: u64) -> Task {
+    let spec = TaskSpec {
+        target: Target::All,
+        duration_s: Some(10),
+        recording: Recording::Samples(SampleKind::OnCpu.into()),
+    };
     Task {
-        id: TaskId(id),
-        spec: TaskSpec {
-            kind: TaskKind::OnCpu,
-            target: Target::All,
-            duration_s: Some(10),
-            frequency_hz: 99,
-            wakers: false,
-            event_loop: None,
-            requests: None,
-            timed: false,
-            waits: profiler_model::WaitRules::default(),
-        },
-        target_names: Vec::new(),
-        group: None,
         state: TaskState::Finished,
-        created_ns: 0,
-        started_ns: None,
-        ended_ns: None,
-        effective_frequency_hz: None,
-        clock: None,
-        samples: 0,
-        losses: Losses::default(),
-        stack_quality: StackQuality::default(),
-        waits: profiler_model::WaitCounts::default(),
-        coverage: None,
-        notes: Vec::new(),
+        ..Task::queued(TaskId(id), spec, 0)
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut};
 use profiler_clock::Clocks;
 use profiler_model::{
-    Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
-    StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
+    Clock, EdgeTable, EventLoopTable, LossKind, Profile, RequestTable, Selection, Task, TaskId,
+    TaskSpec, TaskState,
 };
 use profiler_recording::Collector;
 use tokio::{sync::broadcast, time::Instant};
@@ -399,23 +399,11 @@ impl Inner {
         let created_ns = self.now_ns();
         let recorded = self.store.run(move |store| {
             let id = store.new_task_id();
+            let names = target_names(&spec.target);
             let task = Task {
-                id,
-                target_names: target_names(&spec.target),
-                spec,
+                target_names: names,
                 group,
-                state: TaskState::Queued,
-                created_ns,
-                started_ns: None,
-                ended_ns: None,
-                effective_frequency_hz: None,
-                clock: None,
-                samples: 0,
-                losses: Losses::default(),
-                stack_quality: StackQuality::default(),
-                waits: WaitCounts::default(),
-                coverage: None,
-                notes: Vec::new(),
+                ..Task::queued(id, spec, created_ns)
             };
             store.put_task(&task)?;
             if let Err(error) = store.commit() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use profiler_analysis::import::Imported;
 use profiler_model::{
-    Clock, Losses, StackQuality, Target, Task, TaskKind, TaskSpec, TaskState, WaitCounts, WaitRules,
+    Clock, ImportedProfile, Losses, StackQuality, Task, TaskId, TaskOrigin, TaskState, WaitCounts,
 };
 
 use super::{
@@ -89,18 +89,12 @@ fn described(imported: Imported, now_ns: u64) -> Task {
     } = imported;
     Task {
         // The store gives the number.
-        id: profiler_model::TaskId(0),
-        spec: TaskSpec {
-            kind: TaskKind::Imported,
-            target: Target::Imported(file),
+        id: TaskId(0),
+        origin: TaskOrigin::Imported(ImportedProfile {
+            file,
             duration_s: duration_ns.map(|ns| ns.div_ceil(1_000_000_000)),
-            frequency_hz: frequency_hz.unwrap_or(0),
-            wakers: false,
-            event_loop: None,
-            requests: None,
-            timed: false,
-            waits: WaitRules::default(),
-        },
+            frequency_hz,
+        }),
         target_names: Vec::new(),
         state: TaskState::Finished,
         created_ns: now_ns,

@@ -243,7 +243,7 @@ impl Registry {
             .tasks
             .iter()
             .filter(|(id, _)| !asked(id))
-            .max_by_key(|(id, task)| (task.spec.duration_s.is_none(), **id))?;
+            .max_by_key(|(id, task)| (task.duration_s().is_none(), **id))?;
         let running = state.running.get(id)?;
         running.stop.send_replace(Some(StopCause::Memory));
         Some(*id)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use profiler_model::{Task, TaskId, TaskKind};
+use profiler_model::{Task, TaskId};
 
 use crate::store::{Segment, SegmentKey, Stream};
 
@@ -84,7 +84,7 @@ fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Uni
         // A file is as old as its import, however long ago it was recorded.
         end_ns: task
             .ended_ns
-            .filter(|_| task.spec.kind != TaskKind::Imported)
+            .filter(|_| task.imported().is_none())
             .unwrap_or(task.created_ns),
         bytes: segments
             .iter()
@@ -92,7 +92,7 @@ fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Uni
             .sum::<u64>()
             + TASK_BYTES,
     };
-    let has_end = task.spec.duration_s.is_some() || task.spec.kind == TaskKind::Imported;
+    let has_end = task.duration_s().is_some() || task.imported().is_some();
     match (has_end, task.state.is_final()) {
         (true, true) => units.push(whole()),
         (true, false) => {}

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use profiler_model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState};
-use profiler_recording::{Chunk, CollectError, CollectRequest, Collection, Edges, Part, Samples};
+use profiler_recording::{Chunk, CollectError, Collection, Part, Requests, Samples};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -126,12 +126,12 @@ impl<'a> Run<'a> {
             // Times in the result count from here.
             task.started_ns = Some(collection.origin_ns);
             task.clock = collection.clock;
-            task.effective_frequency_hz = Some(collection.effective_frequency_hz);
+            task.effective_frequency_hz = collection.effective_frequency_hz;
             add_notes(task, collection.notes.drain(..));
         });
         self.announce();
         let duration = duration
-            .and_then(|task| task.spec.duration_s)
+            .and_then(|task| task.duration_s())
             .map(Duration::from_secs);
         let deadline = duration.map(|duration| begin + duration);
 
@@ -184,18 +184,18 @@ impl<'a> Run<'a> {
             .get(self.id)
             .map_err(|error| error.to_string())?;
         let collector = Arc::clone(&self.inner.collector);
-        let request = CollectRequest {
-            spec: task.spec.clone(),
+        let Some(spec) = task.spec().cloned() else {
+            return Err("an import is not recorded".to_owned());
         };
         let id = self.id;
         let inner = Arc::clone(self.inner);
         let start = move || {
             // It may have waited in the queue, and a pid may be another process's by now.
-            let names = target_names(&request.spec.target);
+            let names = target_names(&spec.target);
             if !names.is_empty() {
                 inner.registry.update(id, |task| task.target_names = names);
             }
-            collector.start(&request)
+            collector.start(&spec)
         };
         match tokio::task::spawn_blocking(start).await {
             Ok(started) => started.map_err(|error: CollectError| error.to_string()),
@@ -215,11 +215,10 @@ impl<'a> Run<'a> {
         }
         match part {
             Part::Samples(samples) => self.take_samples(samples).await,
-            Part::Edges(Edges { table, requests }) => {
-                if let Some(requests) = requests {
-                    self.keep_requests(requests).await;
-                }
-                self.keep_edges(table).await;
+            Part::Edges(table) => self.keep_edges(table).await,
+            Part::Requests(Requests { edges, table }) => {
+                self.keep_requests(table).await;
+                self.keep_edges(edges).await;
             }
         }
     }

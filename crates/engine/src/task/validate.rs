@@ -4,9 +4,9 @@ use std::fmt::Display;
 
 use profiler_host::{container_names::LabelSelector, sockets::NamespacePath};
 use profiler_model::{
-    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
-    MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, RequestOptions, Target,
-    TaskKind, TaskSpec, WaitRules,
+    LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S, MAX_FREQUENCY_HZ,
+    MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, Recording, RequestOptions, SampleSpec, Target,
+    TaskSpec, WaitRules,
 };
 use profiler_network::requests::Rules;
 
@@ -27,8 +27,7 @@ pub const MIN_CONTAINER_BYTES: usize = 12;
 const MAX_NAME_BYTES: usize = 253;
 const MAX_SELECTOR_BYTES: usize = 4096;
 
-/// How tasks of the kind that cannot be started are created.
-const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
+const NETWORK_NAMESPACE: &str = "target.network_namespace";
 /// A group is named by a person or by the page.
 const MAX_GROUP_BYTES: usize = 64;
 
@@ -51,24 +50,44 @@ pub fn validate_with(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
             format!("must be between 1 and {MAX_DURATION_S}, got {duration}"),
         );
     }
-    if !(1..=MAX_FREQUENCY_HZ).contains(&spec.frequency_hz) {
-        let got = spec.frequency_hz;
+    match &spec.recording {
+        Recording::Samples(samples) => samples_hold(samples, names)?,
+        Recording::Edges(_) => {}
+        Recording::Requests(requests) => requests_hold(&requests.options, names)?,
+    }
+    match &spec.target {
+        Target::Pids(pids) => pids_hold(pids, names),
+        Target::Container(id) => container_holds(id, names),
+        Target::Pod(selector) => pod_holds(selector, names),
+        Target::Cgroup(path) => cgroup_holds(path, names),
+        Target::Comm(comm) => comm_holds(comm, names),
+        Target::NetworkNamespace(_) if spec.edges().is_none() => refused(
+            names,
+            NETWORK_NAMESPACE,
+            "is for tasks of kind network and requests",
+        ),
+        Target::NetworkNamespace(path) => network_namespace_holds(path, names),
+        Target::All => Ok(()),
+    }
+}
+
+fn samples_hold(spec: &SampleSpec, names: Names) -> Result<(), TaskError> {
+    let SampleSpec {
+        kind,
+        frequency_hz,
+        wakers,
+        waits,
+        event_loop,
+    } = spec;
+    if !(1..=MAX_FREQUENCY_HZ).contains(frequency_hz) {
         return refused(
             names,
             "frequency_hz",
-            format!("must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
+            format!("must be between 1 and {MAX_FREQUENCY_HZ}, got {frequency_hz}"),
         );
     }
-    if spec.kind.has_edges() && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
-        let kind = names(spec.kind.name());
-        return refused(
-            names,
-            "frequency_hz",
-            format!("is a rate of samples, which {kind} does not take: leave it out"),
-        );
-    }
-    if spec.wakers && !measures_waits(spec.kind) {
-        let kind = names(spec.kind.name());
+    if *wakers && !kind.has_waits() {
+        let kind = names(kind.name());
         return refused(
             names,
             "wakers",
@@ -78,69 +97,44 @@ pub fn validate_with(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
             ),
         );
     }
-    if spec.timed && !spec.kind.has_edges() {
-        let kind = names(spec.kind.name());
-        return refused(
-            names,
-            "timed",
-            format!("measures system calls on sockets, which {kind} does not: take network"),
-        );
-    }
-    loops_hold(spec, names)?;
-    requests_hold(spec, names)?;
-    if spec.kind == TaskKind::Imported {
-        return invalid("kind", IMPORTED_BY.to_owned());
-    }
-    waits_hold(spec, names)?;
-    match &spec.target {
-        Target::Pids(pids) => pids_hold(pids, names),
-        Target::Container(id) => container_holds(id, names),
-        Target::Pod(selector) => pod_holds(selector, names),
-        Target::Cgroup(path) => cgroup_holds(path, names),
-        Target::Comm(comm) => comm_holds(comm, names),
-        Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind, names),
-        Target::All => Ok(()),
-        Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
-    }
-}
-
-fn loops_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
-    let Some(LoopRules { threshold_ms }) = spec.event_loop else {
-        return Ok(());
-    };
-    if spec.kind.has_edges() {
-        let kind = names(spec.kind.name());
-        return invalid(
-            "event_loop",
-            format!(
-                "event loops are watched beside samples, which {kind} does not take: take {}, {} or wall",
-                names("on_cpu"),
-                names("off_cpu")
-            ),
-        );
-    }
-    if !(1..=MAX_STALL_MS).contains(&threshold_ms) {
+    if let Some(LoopRules { threshold_ms }) = event_loop
+        && !(1..=MAX_STALL_MS).contains(threshold_ms)
+    {
         return refused(
             names,
             "event_loop.threshold_ms",
             format!("must be between 1 and {MAX_STALL_MS}, got {threshold_ms}"),
         );
     }
+    let WaitRules {
+        // One agent-wide setting stands for kinds without waits as well.
+        mode: _,
+        min_ns,
+        max_ns,
+    } = *waits;
+    if !kind.has_waits() {
+        let given = [
+            ("min_wait_ns", min_ns != 0),
+            ("max_wait_ns", max_ns.is_some()),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
+            let (kind, take) = (names(kind.name()), names("off_cpu"));
+            let rest =
+                format!("is about waits, which {kind} does not measure: take {take} or wall");
+            return refused(names, field, rest);
+        }
+    }
+    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
+        return refused(
+            names,
+            "max_wait_ns",
+            format!("must be above 0 and not below {}", names("min_wait_ns")),
+        );
+    }
     Ok(())
 }
 
-fn requests_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
-    let Some(options) = &spec.requests else {
-        return Ok(());
-    };
-    if spec.kind != TaskKind::Requests {
-        let kind = names(spec.kind.name());
-        return refused(
-            names,
-            "requests",
-            format!("are not what {kind} records: take requests"),
-        );
-    }
+fn requests_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError> {
     let RequestOptions {
         tls,
         tls_duty_percent,
@@ -183,44 +177,6 @@ fn requests_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
             names,
             "cpu_percent",
             format!("must be between 1 and {MAX_CAPTURE_CPU_PERCENT}, got {cpu_percent}"),
-        );
-    }
-    Ok(())
-}
-
-fn measures_waits(kind: TaskKind) -> bool {
-    match kind {
-        TaskKind::OffCpu | TaskKind::Wall | TaskKind::Imported => true,
-        TaskKind::OnCpu | TaskKind::Network | TaskKind::Requests => false,
-    }
-}
-
-fn waits_hold(spec: &TaskSpec, names: Names) -> Result<(), TaskError> {
-    let WaitRules {
-        mode,
-        min_ns,
-        max_ns,
-    } = spec.waits;
-    if !measures_waits(spec.kind) {
-        let kind = names(spec.kind.name());
-        let given = [
-            ("min_wait_ns", min_ns != 0),
-            ("max_wait_ns", max_ns.is_some()),
-            // One agent-wide setting stands for on_cpu as well.
-            ("off_cpu_mode", mode.is_some() && spec.kind.has_edges()),
-        ];
-        if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
-            let take = names("off_cpu");
-            let rest =
-                format!("is about waits, which {kind} does not measure: take {take} or wall");
-            return refused(names, field, rest);
-        }
-    }
-    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
-        return refused(
-            names,
-            "max_wait_ns",
-            format!("must be above 0 and not below {}", names("min_wait_ns")),
         );
     }
     Ok(())
@@ -348,15 +304,11 @@ fn cgroup_holds(path: &str, names: Names) -> Result<(), TaskError> {
     Ok(())
 }
 
-fn network_namespace_holds(path: &str, kind: TaskKind, names: Names) -> Result<(), TaskError> {
-    const FIELD: &str = "target.network_namespace";
-    if !kind.has_edges() {
-        return refused(names, FIELD, "is for tasks of kind network and requests");
-    }
+fn network_namespace_holds(path: &str, names: Names) -> Result<(), TaskError> {
     if path.len() > MAX_CGROUP_BYTES || NamespacePath::parse(path).is_none() {
         return refused(
             names,
-            FIELD,
+            NETWORK_NAMESPACE,
             "must be /run/netns/NAME, /run/docker/netns/NAME or /proc/PID/ns/net",
         );
     }

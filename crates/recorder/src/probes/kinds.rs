@@ -1,11 +1,11 @@
 //! One collector for every kind of task.
 
-use profiler_model::TaskKind;
-use profiler_recording::{CollectError, CollectRequest, Collection, Collector};
+use profiler_model::{Recording, TaskSpec};
+use profiler_recording::{CollectError, Collection, Collector};
 
 use super::{NetworkCollector, SampleRecorder};
 
-/// Hands each request to the collector of its kind.
+/// Hands each task to the collector of its kind.
 #[derive(Debug)]
 pub struct KindCollector {
     pub samples: SampleRecorder,
@@ -13,15 +13,20 @@ pub struct KindCollector {
 }
 
 impl Collector for KindCollector {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        match request.spec.kind {
-            TaskKind::OnCpu | TaskKind::OffCpu | TaskKind::Wall => self.samples.start(request),
-            TaskKind::Network | TaskKind::Requests => self.network.start(request),
-            // Refused when a task is created.
-            TaskKind::Imported => Err(CollectError::Probe {
-                probe: "import",
-                reason: "an imported profile is not recorded".to_owned(),
-            }),
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        let TaskSpec {
+            target,
+            duration_s,
+            recording,
+        } = spec;
+        match recording {
+            Recording::Samples(samples) => self.samples.start(target, samples),
+            Recording::Edges(edges) => self.network.start(target, *duration_s, *edges, None),
+            Recording::Requests(requests) => {
+                let options = Some(&requests.options);
+                self.network
+                    .start(target, *duration_s, requests.edges, options)
+            }
         }
     }
 

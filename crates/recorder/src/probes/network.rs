@@ -23,14 +23,12 @@ use profiler_common::{
     network_calls::CallTimes,
 };
 use profiler_host::process::ProcessTable;
-use profiler_model::{EdgeTable, ProcessKey, RequestOptions, Window};
+use profiler_model::{EdgeSpec, EdgeTable, ProcessKey, RequestOptions, Target, Window};
 use profiler_network::edges::{
     Connections, EdgeAggregator, EdgeLimit, EvictedConnections, Flow, Met, SocketTable, fold_idle,
     user_of,
 };
-use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, StopHandle,
-};
+use profiler_recording::{self as recording, Chunk, CollectError, Collection, Part, StopHandle};
 use profiler_sandbox::broker::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
@@ -112,7 +110,7 @@ impl NetworkCollector {
     fn load(
         &self,
         target: &ResolvedTarget,
-        timed: bool,
+        EdgeSpec { timed }: EdgeSpec,
         options: Option<&RequestOptions>,
     ) -> Result<LoadedObject, LoadError> {
         let mut config = ProbeConfig {
@@ -139,19 +137,22 @@ impl NetworkCollector {
         target.fill(&mut object)?;
         Ok(object)
     }
-}
 
-impl Collector for NetworkCollector {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;
+    /// Watches the connections of a target, and looks for requests in them where `options` are given. Loads and
+    /// attaches; blocks. The task's `duration_s` bounds what is kept of it; to stop then is the caller's business.
+    pub fn start(
+        &self,
+        target: &Target,
+        duration_s: Option<u64>,
+        edges: EdgeSpec,
+        options: Option<&RequestOptions>,
+    ) -> Result<Collection, CollectError> {
+        let mut target = ResolvedTarget::resolve(target, &self.table)?;
         let failed = |error: LoadError| CollectError::Probe {
             probe: "network",
             reason: error.to_string(),
         };
-        let options = requests::wanted(&request.spec);
-        let mut object = self
-            .load(&target, request.spec.timed, options.as_ref())
-            .map_err(failed)?;
+        let mut object = self.load(&target, edges, options).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
         let answers = object.take_answers().map_err(failed)?;
@@ -171,7 +172,7 @@ impl Collector for NetworkCollector {
         if options.is_some() {
             self.statuses.set(requests::status(&links, &failures));
         }
-        let requests = match &options {
+        let requests = match options {
             Some(options) => Some(Requests::start(
                 &mut object,
                 &links,
@@ -233,12 +234,12 @@ impl Collector for NetworkCollector {
             evicted: EvictedConnections::new(self.config.connections),
             aggregator,
             sought: HashSet::new(),
-            edge_limit: EdgeLimit::of(request.spec.duration_s),
+            edge_limit: EdgeLimit::of(duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
             sources,
             origin,
-            ends_ns: request.spec.duration_s.map(|seconds| {
+            ends_ns: duration_s.map(|seconds| {
                 let duration_ns = seconds.saturating_mul(1_000_000_000);
                 origin.kernel_ns.saturating_add(duration_ns)
             }),
@@ -259,7 +260,7 @@ impl Collector for NetworkCollector {
             origin_ns: origin.epoch_ns,
             already: origin.elapsed(),
             clock: None,
-            effective_frequency_hz: request.spec.frequency_hz,
+            effective_frequency_hz: None,
             notes,
             chunks,
             stop,
@@ -507,9 +508,12 @@ impl Session {
         let gone = self.is_target_gone()?;
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
-        let result = Edges {
-            table: result,
-            requests,
+        let part = match requests {
+            Some(table) => Part::Requests(recording::Requests {
+                edges: result,
+                table,
+            }),
+            None => Part::Edges(result),
         };
         // Pods that fit the target's selector by now.
         let followed = if last {
@@ -519,7 +523,7 @@ impl Session {
         };
         let notes = ended.into_iter().chain(remark).chain(followed).collect();
         let chunk = Chunk {
-            part: Part::Edges(result),
+            part,
             target_ended: gone,
             notes,
         };

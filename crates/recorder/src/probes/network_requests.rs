@@ -5,9 +5,7 @@ use std::{collections::HashMap, time::Instant};
 
 use profiler_common::{network::Connection, payload::PIECES_LOST};
 use profiler_host::process::ProcessTable;
-use profiler_model::{
-    MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
-};
+use profiler_model::{MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TlsReport};
 use profiler_network::{
     edges::{EdgeOfConnection, UnixEnd},
     requests::{
@@ -314,12 +312,6 @@ fn ended_ns(connection: &Connection) -> u64 {
         0 => connection.header.time_ns,
         closed_ns => closed_ns,
     }
-}
-
-/// What a task wants of requests; `None`: it does not look for them.
-pub(super) fn wanted(spec: &TaskSpec) -> Option<RequestOptions> {
-    let wanted = spec.kind == TaskKind::Requests;
-    wanted.then(|| spec.requests.clone().unwrap_or_default())
 }
 
 impl Session {

@@ -186,7 +186,7 @@ impl Session {
             evicted: self.evicted.evicted,
             swept: self.evicted.swept,
             missed_runs: self.object.missed_runs(),
-            delayed: Some(counters.of(RECORDS_DELAYED)),
+            delayed: counters.of(RECORDS_DELAYED),
         }
     }
 

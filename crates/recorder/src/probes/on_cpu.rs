@@ -13,10 +13,8 @@ use profiler_common::{
     limits::COUNT_TABLE_ENTRIES,
 };
 use profiler_host::process::ProcessTable;
-use profiler_model::{TaskKind, TaskSpec, UnwindMethod, WaitMode};
-use profiler_recording::{
-    CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus, StopHandle,
-};
+use profiler_model::{SampleKind, SampleSpec, Target, UnwindMethod, WaitMode};
+use profiler_recording::{CollectError, Collection, ProbeState, ProbeStatus, StopHandle};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
@@ -80,7 +78,7 @@ impl SampleRecorder {
         statuses: ProbeStatuses,
         config: SampleRecorderConfig,
     ) -> Self {
-        for kind in TaskKind::PROFILES {
+        for kind in SampleKind::ALL {
             statuses.announce(kind.name(), minimum_kernel(group_of(kind)), &config.denied);
         }
         statuses.announce(
@@ -100,7 +98,7 @@ impl SampleRecorder {
     fn load(
         &self,
         target: &ResolvedTarget,
-        spec: &TaskSpec,
+        spec: &SampleSpec,
     ) -> Result<(LoadedObject, Vec<LoadError>), LoadError> {
         let mut seed = [0; 8];
         if let Err(error) = getrandom::fill(&mut seed) {
@@ -130,19 +128,19 @@ impl SampleRecorder {
             config,
             v1_controller: target.v1_controller.clone(),
             counting: match spec.kind {
-                TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
-                TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
-                    Counting::Waits
+                SampleKind::OnCpu => {
+                    Counting::Samples(count_entries(cpu_count(), spec.frequency_hz))
                 }
-                TaskKind::Wall => Counting::Wall,
+                SampleKind::OffCpu => Counting::Waits,
+                SampleKind::Wall => Counting::Wall,
             },
             denied: self.config.denied.clone(),
         })?;
         target.fill(&mut object)?;
         match spec.kind {
-            TaskKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
-            TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {}
-            TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
+            SampleKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
+            SampleKind::OffCpu => {}
+            SampleKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
     }
@@ -169,42 +167,15 @@ impl SampleRecorder {
             .map_err(|error| notes.push(format!("{error}; event loops are not watched")))
             .ok()
     }
-}
 
-/// The programs without which a task of this kind measures nothing.
-fn group_of(kind: TaskKind) -> Group {
-    match kind {
-        TaskKind::OnCpu => Group::Samples,
-        TaskKind::Wall => Group::WallSamples,
-        TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
-            Group::Waits
-        }
-    }
-}
-
-/// Entries that a counting table needs in the worst case: every sample of an epoch distinct, with
-/// half as much again for a late drain.
-fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
-    let per_epoch = epoch().as_secs_f64() * f64::from(cpus) * f64::from(frequency_hz) * 1.5;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float cast to u32 saturates, and the product is not negative"
-    )]
-    let entries = per_epoch as u32;
-    entries
-        .next_power_of_two()
-        .clamp(COUNT_TABLE_ENTRIES, MAX_COUNT_ENTRIES)
-}
-
-impl Collector for SampleRecorder {
-    fn drop_caches(&self) {
+    pub fn drop_caches(&self) {
         self.symbolizer.drop_caches();
     }
 
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        let probe = request.spec.kind.name();
-        let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;
+    /// Takes samples of a target. Loads and attaches; blocks for up to some hundred milliseconds.
+    pub fn start(&self, target: &Target, spec: &SampleSpec) -> Result<Collection, CollectError> {
+        let probe = spec.kind.name();
+        let mut target = ResolvedTarget::resolve(target, &self.table)?;
         let failed = |error: LoadError| {
             self.statuses.set(ProbeStatus {
                 name: probe.to_owned(),
@@ -213,28 +184,24 @@ impl Collector for SampleRecorder {
                     _ => ProbeState::Unavailable,
                 },
                 reason: Some(error.to_string()),
-                minimum_kernel: minimum_kernel(group_of(request.spec.kind)).to_owned(),
+                minimum_kernel: minimum_kernel(group_of(spec.kind)).to_owned(),
             });
             CollectError::Probe {
                 probe,
                 reason: error.to_string(),
             }
         };
-        let frequency_hz = request.spec.frequency_hz;
-        let (mut object, failures) = self.load(&target, &request.spec).map_err(failed)?;
+        let frequency_hz = spec.frequency_hz;
+        let (mut object, failures) = self.load(&target, spec).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let log = object.take_logger();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut notes = std::mem::take(&mut target.notes);
         let unwinder = if object.walks_with_tables() {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
-            let notice = match request.spec.kind {
-                TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu
-                | TaskKind::Wall
-                | TaskKind::Network
-                | TaskKind::Requests
-                | TaskKind::Imported => Notice::Polling,
+            let notice = match spec.kind {
+                SampleKind::OnCpu => Notice::Woken,
+                SampleKind::OffCpu | SampleKind::Wall => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());
@@ -245,21 +212,21 @@ impl Collector for SampleRecorder {
             }
             None
         };
-        let mode = request.spec.waits.mode.unwrap_or(self.config.wait_mode);
-        if request.spec.kind != TaskKind::OnCpu && mode == WaitMode::Sampled {
+        let mode = spec.waits.mode.unwrap_or(self.config.wait_mode);
+        if spec.kind.has_waits() && mode == WaitMode::Sampled {
             object.sample_waits().map_err(failed)?;
             notes.extend(WaitWatch::first_note(mode));
         }
-        let event_loop = match request.spec.event_loop {
+        let event_loop = match spec.event_loop {
             Some(rules) => self
                 .watch_loops(&mut object, &mut notes)
                 .map(|links| (links, rules)),
             None => None,
         };
-        let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
+        let source = Source::start(&mut object, spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
-        if request.spec.kind != TaskKind::OnCpu
+        if spec.kind.has_waits()
             && let Err(error) = object.find_asleep()
         {
             notes.push(format!(
@@ -287,15 +254,15 @@ impl Collector for SampleRecorder {
             cpu_budget_percent: self.config.cpu_budget_percent,
             bpf_statistics: self.config.bpf_statistics,
             event_loop: event_loop.map(|(links, rules)| EventLoopWatch::new(links, rules, origin)),
-            waits: WaitWatch::new(request.spec.waits, mode, std::time::Instant::now()),
+            waits: WaitWatch::new(spec.waits, mode, std::time::Instant::now()),
             sender,
         });
-        spawn(id, request.spec.kind, session, stopped)?;
+        spawn(id, spec.kind, session, stopped)?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
             already: Duration::ZERO,
             clock: Some(clock),
-            effective_frequency_hz: frequency_hz,
+            effective_frequency_hz: Some(frequency_hz),
             notes,
             chunks,
             stop,
@@ -303,10 +270,34 @@ impl Collector for SampleRecorder {
     }
 }
 
+/// The programs without which a task of this kind measures nothing.
+fn group_of(kind: SampleKind) -> Group {
+    match kind {
+        SampleKind::OnCpu => Group::Samples,
+        SampleKind::OffCpu => Group::Waits,
+        SampleKind::Wall => Group::WallSamples,
+    }
+}
+
+/// Entries that a counting table needs in the worst case: every sample of an epoch distinct, with
+/// half as much again for a late drain.
+fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
+    let per_epoch = epoch().as_secs_f64() * f64::from(cpus) * f64::from(frequency_hz) * 1.5;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast to u32 saturates, and the product is not negative"
+    )]
+    let entries = per_epoch as u32;
+    entries
+        .next_power_of_two()
+        .clamp(COUNT_TABLE_ENTRIES, MAX_COUNT_ENTRIES)
+}
+
 /// Runs the session on a thread; a panic there ends this collection only, and is logged.
 fn spawn(
     id: u64,
-    kind: TaskKind,
+    kind: SampleKind,
     session: Session,
     stopped: Arc<AtomicBool>,
 ) -> Result<(), CollectError> {

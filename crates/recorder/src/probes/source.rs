@@ -9,7 +9,7 @@ use profiler_common::{
     wakers::Waker,
     wall::{NOT_SAMPLED, Slice, SliceValue},
 };
-use profiler_model::{Clock, TaskKind, ThreadState, WaitCounts, WaitRules};
+use profiler_model::{Clock, SampleKind, ThreadState, WaitCounts, WaitRules};
 
 use crate::bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches};
 
@@ -40,15 +40,13 @@ impl Source {
     /// set.
     pub(super) fn start(
         object: &mut LoadedObject,
-        kind: TaskKind,
+        kind: SampleKind,
         frequency_hz: u32,
     ) -> Result<Self, LoadError> {
         Ok(match kind {
-            TaskKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
-            TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
-                Self::Switches(object.attach_switches(Measured::Waits)?)
-            }
-            TaskKind::Wall => Self::Wall {
+            SampleKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
+            SampleKind::OffCpu => Self::Switches(object.attach_switches(Measured::Waits)?),
+            SampleKind::Wall => Self::Wall {
                 switches: object.attach_switches(Measured::WaitsAndSlices)?,
                 sampling: object.sample(Sampler::Wall, frequency_hz)?,
             },

@@ -66,11 +66,6 @@ impl ResolvedTarget {
             Target::Pids(pids) => Self::of_pids(pids, table),
             Target::Comm(comm) => Ok(Self::of_comm(comm, table)),
             Target::NetworkNamespace(path) => Self::of_network_namespace(path),
-            // Refused when a task is created.
-            Target::Imported(_) => Err(CollectError::Probe {
-                probe: "import",
-                reason: "an imported file is not a target".to_owned(),
-            }),
             Target::Cgroup(path) => Self::of_cgroups(std::slice::from_ref(path)),
             Target::Pod(selector) => Self::of_pods(selector, table),
             Target::Container(id) => {

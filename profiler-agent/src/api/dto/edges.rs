@@ -30,8 +30,7 @@ pub struct EdgeTable {
     unresolved: BTreeMap<String, u64>,
     lost: LostTraffic,
     kernel_table: KernelTable,
-    /// In which time this was counted; null before the first result, and in results of older agents,
-    /// which did not say.
+    /// In which time this was counted; null before the first result.
     #[schema(required)]
     window: Option<CountedWindow>,
     /// Names of the containers of these edges, by id; those that nobody has named are missing.
@@ -100,9 +99,8 @@ struct KernelTable {
     /// what they would have counted is missing. Empty: none.
     missed_runs: BTreeMap<String, u64>,
     /// Connections whose end waited in the table because the agent was slow; none of their counts is
-    /// lost. Null in results of older agents, which did not say.
-    #[schema(required)]
-    delayed: Option<u64>,
+    /// lost.
+    delayed: u64,
 }
 
 /// Everything that edges had counted which are no longer told apart.

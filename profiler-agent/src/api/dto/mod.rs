@@ -4,6 +4,7 @@
 mod agent;
 mod checkups;
 mod containers;
+mod create_task;
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -44,6 +45,7 @@ pub(super) use agent::{
     Readiness, RoleName, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
+pub(super) use create_task::CreateTask;
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};
@@ -55,7 +57,7 @@ pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;
 pub(super) use symbols::{SymbolFile, SymbolFileList};
 pub(super) use tasks::{
-    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
+    ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
 };
 pub(super) use timeline::{Sequence, SequenceLabel, SequenceThread, Timeline, TimelineThread};
 pub(super) use waits::{ProfileIdle, Waits};

@@ -165,11 +165,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// What a task of the kind is started with. `Err`: the name of a field that is not for this kind.
-    pub(super) fn of_kind(
-        self,
-        kind: model::TaskKind,
-    ) -> Result<Option<model::RequestOptions>, &'static str> {
+    /// A field that was given.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
         let Self {
             tls,
             tls_duty_percent,
@@ -190,12 +187,24 @@ impl Asked {
             ("capture_bytes", capture_bytes.is_some()),
             ("cpu_percent", cpu_percent.is_some()),
         ];
-        if kind != model::TaskKind::Requests {
-            let foreign = given.into_iter().find(|(_, is_given)| *is_given);
-            return foreign.map_or(Ok(None), |(field, _)| Err(field));
-        }
+        let first = given.into_iter().find(|(_, is_given)| *is_given)?;
+        Some(first.0)
+    }
+
+    /// The defaults, with what was given.
+    pub(super) fn options(self) -> model::RequestOptions {
+        let Self {
+            tls,
+            tls_duty_percent,
+            bodies,
+            raw_paths,
+            samples,
+            rules,
+            capture_bytes,
+            cpu_percent,
+        } = self;
         let usual = model::RequestOptions::default();
-        Ok(Some(model::RequestOptions {
+        model::RequestOptions {
             tls: tls.unwrap_or(usual.tls),
             tls_duty_percent: tls_duty_percent.unwrap_or(usual.tls_duty_percent),
             bodies: bodies.unwrap_or(usual.bodies),
@@ -206,6 +215,6 @@ impl Asked {
                 bodies.unwrap_or(usual.bodies),
             )),
             cpu_percent: cpu_percent.unwrap_or(usual.cpu_percent),
-        }))
+        }
     }
 }

@@ -11,9 +11,9 @@ use super::{
     cpu_coverage::CpuCoverage,
     event_loop::LoopRules,
     imports::ImportedFile,
-    request_rules::{Asked, RequestRule, RequestSamples, RequestSettings},
+    request_rules::RequestSettings,
     stacks::StackQuality,
-    wait_counts::{OffCpuMode, WaitCounts},
+    wait_counts::WaitCounts,
 };
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
@@ -30,19 +30,6 @@ pub(in crate::api) enum TaskKind {
     Imported,
 }
 
-impl From<TaskKind> for model::TaskKind {
-    fn from(kind: TaskKind) -> Self {
-        match kind {
-            TaskKind::OnCpu => Self::OnCpu,
-            TaskKind::OffCpu => Self::OffCpu,
-            TaskKind::Wall => Self::Wall,
-            TaskKind::Network => Self::Network,
-            TaskKind::Requests => Self::Requests,
-            TaskKind::Imported => Self::Imported,
-        }
-    }
-}
-
 impl From<model::TaskKind> for TaskKind {
     fn from(kind: model::TaskKind) -> Self {
         match kind {
@@ -51,7 +38,15 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::Wall => Self::Wall,
             model::TaskKind::Network => Self::Network,
             model::TaskKind::Requests => Self::Requests,
-            model::TaskKind::Imported => Self::Imported,
+        }
+    }
+}
+
+impl From<&model::TaskOrigin> for TaskKind {
+    fn from(origin: &model::TaskOrigin) -> Self {
+        match origin {
+            model::TaskOrigin::Recorded(spec) => spec.kind().into(),
+            model::TaskOrigin::Imported(_) => Self::Imported,
         }
     }
 }
@@ -88,155 +83,21 @@ impl From<&model::Target> for Target {
             model::Target::Comm(comm) => Self::Comm(comm.clone()),
             model::Target::All => Self::All(true),
             model::Target::NetworkNamespace(path) => Self::NetworkNamespace(path.clone()),
-            model::Target::Imported(file) => Self::Imported(file.into()),
         }
     }
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "serde wants the type of the field"
-)]
-fn default_duration() -> Option<u64> {
-    Some(10)
-}
-
-fn default_frequency() -> u32 {
-    model::DEFAULT_FREQUENCY_HZ
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::api) struct CreateTask {
-    pub(in crate::api) kind: TaskKind,
-    pub(in crate::api) target: Target,
-    /// 1 to 3600; null: until stopped.
-    #[serde(default = "default_duration")]
-    #[schema(default = 10, minimum = 1, maximum = 3600)]
-    pub(in crate::api) duration_s: Option<u64>,
-    /// Samples per second and CPU, 1 to 4999; not with `network`, which does not sample.
-    #[serde(default = "default_frequency")]
-    #[schema(default = 99, minimum = 1, maximum = 4999)]
-    pub(in crate::api) frequency_hz: u32,
-    /// Also who ended the waits; not with `on_cpu`.
-    #[serde(default)]
-    #[schema(default = false)]
-    pub(in crate::api) wakers: bool,
-    /// Also how long system calls on sockets take, with `network`; slows every system call of the machine.
-    #[serde(default)]
-    #[schema(default = false)]
-    pub(in crate::api) timed: bool,
-    /// Whether each wait is counted or waits are sampled; null: the agent's setting.
-    #[serde(default)]
-    pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
-    /// Shorter waits are left out; for kinds that measure waits.
-    #[serde(default)]
-    #[schema(default = 0)]
-    pub(in crate::api) min_wait_ns: u64,
-    /// Longer waits are left out; null: none are.
-    #[serde(default)]
-    pub(in crate::api) max_wait_ns: Option<u64>,
-    /// Also how long threads stay away from epoll, with `on_cpu`, `off_cpu` and `wall`; the result is at
-    /// `/event-loop`.
-    #[serde(default)]
-    pub(in crate::api) event_loop: Option<LoopRules>,
-    /// Also plaintext at the functions of TLS libraries, with `requests`; the agent must have been started
-    /// with `--allow-tls-capture`.
-    #[serde(default)]
-    #[schema(default = false)]
-    pub(in crate::api) tls: Option<bool>,
-    /// Part of the time in which that is on, 1 to 100.
-    #[serde(default)]
-    #[schema(default = 100, minimum = 1, maximum = 100)]
-    pub(in crate::api) tls_duty_percent: Option<u8>,
-    /// Samples have the first 4096 bytes of bodies of HTTP, as far as they were captured, with `requests`; the
-    /// agent must have been started with `--allow-bodies`.
-    #[serde(default)]
-    #[schema(default = false)]
-    pub(in crate::api) bodies: Option<bool>,
-    /// Samples have the path as it was sent, its query masked, with `requests`.
-    #[serde(default)]
-    #[schema(default = false)]
-    pub(in crate::api) raw_paths: Option<bool>,
-    /// Which requests are kept one by one, with `requests`.
-    #[serde(default)]
-    pub(in crate::api) samples: Option<RequestSamples>,
-    /// Requests that are kept besides, with `requests`; at most 16.
-    #[serde(default)]
-    pub(in crate::api) rules: Option<Vec<RequestRule>>,
-    /// First bytes of each read and write that are looked at, 64 to 16384, with `requests`.
-    #[serde(default)]
-    #[schema(default = 1024, minimum = 64, maximum = 16384)]
-    pub(in crate::api) capture_bytes: Option<u32>,
-    /// Share of one CPU in percent, 1 to 100, that reading payload may use before connections are sampled,
-    /// with `requests`.
-    #[serde(default)]
-    #[schema(default = 10, minimum = 1, maximum = 100)]
-    pub(in crate::api) cpu_percent: Option<u32>,
-    /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
-    #[serde(default)]
-    pub(in crate::api) group: Option<String>,
-}
-
-impl CreateTask {
-    /// The specification; `Err` is a field with what is wrong with it. Bounds are the engine's.
-    pub(in crate::api) fn into_spec(self) -> Result<model::TaskSpec, (&'static str, String)> {
-        let Self {
-            kind,
-            target,
-            duration_s,
-            frequency_hz,
-            wakers,
-            timed,
-            off_cpu_mode,
-            min_wait_ns,
-            max_wait_ns,
-            event_loop,
-            tls,
-            tls_duty_percent,
-            bodies,
-            raw_paths,
-            samples,
-            rules,
-            capture_bytes,
-            cpu_percent,
-            group: _,
-        } = self;
-        let kind = model::TaskKind::from(kind);
-        let asked = Asked {
-            tls,
-            tls_duty_percent,
-            bodies,
-            raw_paths,
-            samples,
-            rules: rules.map(|rules| rules.into_iter().map(Into::into).collect()),
-            capture_bytes,
-            cpu_percent,
-        };
-        let requests = asked.of_kind(kind).map_err(|field| {
-            let kind = kind.name();
-            (
-                field,
-                format!("{field} is about requests, which {kind} does not look for: take requests"),
-            )
-        })?;
-        Ok(model::TaskSpec {
-            kind,
-            target: target_of(target).map_err(|detail| ("target", detail.to_owned()))?,
-            duration_s,
-            frequency_hz,
-            wakers,
-            timed,
-            waits: model::WaitRules {
-                mode: off_cpu_mode.map(Into::into),
-                min_ns: min_wait_ns,
-                max_ns: max_wait_ns,
-            },
-            event_loop: event_loop.map(Into::into),
-            requests,
-        })
+impl From<&model::TaskOrigin> for Target {
+    fn from(origin: &model::TaskOrigin) -> Self {
+        match origin {
+            model::TaskOrigin::Recorded(spec) => (&spec.target).into(),
+            model::TaskOrigin::Imported(imported) => Self::Imported((&imported.file).into()),
+        }
     }
 }
+
+/// How tasks that cannot be started are made.
+pub(super) const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
 
 /// A target that something can be started on.
 pub(super) fn target_of(target: Target) -> Result<model::Target, &'static str> {
@@ -247,7 +108,7 @@ pub(super) fn target_of(target: Target) -> Result<model::Target, &'static str> {
         Target::Cgroup(path) => Ok(model::Target::Cgroup(path)),
         Target::Comm(comm) => Ok(model::Target::Comm(comm)),
         Target::NetworkNamespace(path) => Ok(model::Target::NetworkNamespace(path)),
-        Target::Imported(_) => Err("a profile is imported with POST /api/v1/imports"),
+        Target::Imported(_) => Err(IMPORTED_BY),
         Target::All(true) => Ok(model::Target::All),
         Target::All(false) => Err("all must be true, or another target must be given"),
     }
@@ -302,7 +163,7 @@ pub(in crate::api) struct Task {
     kind: TaskKind,
     target: Target,
     /// The processes of a target of pids as they were when the task began, in its order. Those that had
-    /// ended by then are missing; empty in results of older agents.
+    /// ended by then are missing.
     target_names: Vec<TargetName>,
     /// Name of the tasks that it was started with.
     #[schema(required)]
@@ -356,7 +217,7 @@ impl Task {
     pub(in crate::api) fn new(task: &model::Task, now_ns: u64) -> Self {
         let model::Task {
             id,
-            spec,
+            origin,
             target_names,
             group,
             state,
@@ -373,10 +234,13 @@ impl Task {
             notes,
         } = task;
         let (state_name, reason) = state_of(state);
+        let (spec, samples_asked) = (task.spec(), task.sample_spec());
+        let edges = spec.and_then(model::TaskSpec::edges);
+        let wait_rules = samples_asked.map_or_else(Default::default, |asked| asked.waits);
         Self {
             id: id.to_string(),
-            kind: spec.kind.into(),
-            target: (&spec.target).into(),
+            kind: origin.into(),
+            target: origin.into(),
             target_names: target_names
                 .iter()
                 .map(|name| TargetName {
@@ -386,12 +250,12 @@ impl Task {
                 })
                 .collect(),
             group: group.clone(),
-            duration_s: spec.duration_s,
-            frequency_hz: spec.kind.has_clock().then_some(spec.frequency_hz),
-            wakers: spec.wakers,
-            timed: spec.timed,
-            event_loop: spec.event_loop.map(Into::into),
-            requests: requests_of(spec),
+            duration_s: task.duration_s(),
+            frequency_hz: frequency_asked(origin),
+            wakers: samples_asked.is_some_and(|asked| asked.wakers),
+            timed: edges.is_some_and(|edges| edges.timed),
+            event_loop: samples_asked.and_then(|asked| asked.event_loop.map(Into::into)),
+            requests: spec.and_then(|spec| spec.requests().map(Into::into)),
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,
@@ -408,7 +272,7 @@ impl Task {
             }),
             samples: *samples,
             stacks: stack_quality.into(),
-            waits: WaitCounts::new(&spec.waits, waits),
+            waits: WaitCounts::new(&wait_rules, waits),
             coverage: coverage.as_ref().map(Into::into),
             losses: losses(task_losses),
             notes: notes.clone(),
@@ -416,19 +280,21 @@ impl Task {
     }
 }
 
-fn requests_of(spec: &model::TaskSpec) -> Option<RequestSettings> {
-    match &spec.requests {
-        Some(options) => Some(options.into()),
-        None if spec.kind == model::TaskKind::Requests => {
-            Some((&model::RequestOptions::default()).into())
+/// `None` where no clock drives the samples, or a file does not say at which rate.
+fn frequency_asked(origin: &model::TaskOrigin) -> Option<u32> {
+    match origin {
+        model::TaskOrigin::Recorded(spec) => {
+            let samples = spec.samples()?;
+            let has_clock = samples.kind.has_clock();
+            has_clock.then_some(samples.frequency_hz)
         }
-        None => None,
+        model::TaskOrigin::Imported(imported) => imported.frequency_hz,
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
 fn progress(task: &model::Task, now_ns: u64) -> Option<f64> {
-    let whole = task.spec.duration_s?.saturating_mul(1_000_000_000);
+    let whole = task.duration_s()?.saturating_mul(1_000_000_000);
     if task.state == model::TaskState::Finished {
         return Some(1.0);
     }

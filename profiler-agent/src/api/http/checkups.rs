@@ -247,7 +247,7 @@ async fn inputs(
                 let edges = state.parts.engine.edges(task.id).await?;
                 inputs.edges = edges.map(Arc::unwrap_or_clone);
             }
-            TaskKind::Wall | TaskKind::Requests | TaskKind::Imported => {}
+            TaskKind::Wall | TaskKind::Requests => {}
         }
     }
     if inputs.record.is_none() && checkup.state != CheckupState::Running {
@@ -274,7 +274,7 @@ fn failure(task: &CheckupTask) -> Option<String> {
 /// What a kind of task is about.
 fn what(kind: TaskKind) -> &'static str {
     match kind {
-        TaskKind::OnCpu | TaskKind::Wall | TaskKind::Imported => "On-CPU samples",
+        TaskKind::OnCpu | TaskKind::Wall => "On-CPU samples",
         TaskKind::OffCpu => "Waits",
         TaskKind::Network => "Connections",
         TaskKind::Requests => "Requests",

@@ -44,10 +44,11 @@ pub(in crate::api) async fn diagnosis(
 ) -> Result<Json<Diagnosis>, ApiError> {
     let selection = selection.selection("")?;
     let id = task_id(id)?;
-    let has_waits = match state.parts.engine.get(id)?.spec.kind {
-        TaskKind::Wall => true,
-        TaskKind::OnCpu | TaskKind::Imported => false,
-        TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests => {
+    let has_waits = match state.parts.engine.get(id)?.kind() {
+        Some(TaskKind::Wall) => true,
+        // Of an import the file decides.
+        Some(TaskKind::OnCpu) | None => false,
+        Some(TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests) => {
             return Err(ApiError::NoProfile { id });
         }
     };

@@ -10,9 +10,7 @@ use profiler_analysis::render::{
     Budget, Value,
     diff::{self, DiffView, Norm, Side},
 };
-use profiler_model::{
-    Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled,
-};
+use profiler_model::{IdleShare, ImportValues, Profile, Selection, Task, TaskId, Unsampled};
 
 use super::{
     profiles::{MILLISECONDS, NUMBER, SelectionParameters, missing_value},
@@ -184,11 +182,10 @@ fn comparable(
     tasks: &[std::sync::Arc<Task>; 2],
     value: Option<Value>,
 ) -> Result<Option<Value>, ApiError> {
-    let [a, b] = tasks.each_ref().map(|task| measured(task));
-    if a.has_edges() || b.has_edges() {
+    let [Some(a), Some(b)] = tasks.each_ref().map(|task| task.sample_kind()) else {
         let detail = "tasks of kind network and requests have edges, not stacks: they have no flame graph to compare";
         return Err(ApiError::invalid_field("b", detail));
-    }
+    };
     if a != b {
         let detail = format!(
             "task {} is {} and task {} is {}: their numbers mean different things",
@@ -210,24 +207,11 @@ fn comparable(
     }
 }
 
-/// What the numbers of a result mean: of a file, what it says; without, samples of work.
-fn measured(task: &Task) -> TaskKind {
-    match (task.spec.kind, task.clock) {
-        (TaskKind::Imported, Some(Clock::Switches)) => TaskKind::OffCpu,
-        (TaskKind::Imported, Some(Clock::Wall)) => TaskKind::Wall,
-        (TaskKind::Imported, _) => TaskKind::OnCpu,
-        (kind, _) => kind,
-    }
-}
-
 /// The only kind of number that a file has.
 fn only_value(task: &Task) -> Option<Value> {
-    match &task.spec.target {
-        Target::Imported(file) => match file.values {
-            ImportValues::Counts => Some(Value::Count),
-            ImportValues::Durations => Some(Value::Duration),
-            ImportValues::Both => None,
-        },
-        _ => None,
+    match task.imported()?.file.values {
+        ImportValues::Counts => Some(Value::Count),
+        ImportValues::Durations => Some(Value::Duration),
+        ImportValues::Both => None,
     }
 }

@@ -48,7 +48,7 @@ async fn result(
     id: TaskId,
 ) -> Result<(Arc<model::Task>, Option<Arc<model::EdgeTable>>), ApiError> {
     let task = state.parts.engine.get(id)?;
-    if !task.spec.kind.has_edges() {
+    if !task.has_edges() {
         return Err(ApiError::NoEdges { id });
     }
     let table = state.parts.engine.edges(id).await?;

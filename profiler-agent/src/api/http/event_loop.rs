@@ -49,7 +49,7 @@ pub(in crate::api) async fn event_loop(
     let pids = pid.unwrap_or_default();
     let id = task_id(id)?;
     let task = state.parts.engine.get(id)?;
-    let Some(rules) = task.spec.event_loop else {
+    let Some(rules) = task.sample_spec().and_then(|spec| spec.event_loop) else {
         return Err(ApiError::NoEventLoop { id });
     };
     let found = state.parts.engine.event_loops(id).await?;

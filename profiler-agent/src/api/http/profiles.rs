@@ -7,7 +7,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use profiler_analysis::render::{Budget, Format, Value, View, render_view, summary};
-use profiler_model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled};
+use profiler_model::{
+    ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, TaskOrigin, Unsampled,
+};
 
 use super::{
     tasks::task_id,
@@ -106,7 +108,7 @@ pub(super) async fn read(
     id: TaskId,
     selection: Selection,
 ) -> Result<Profile, ApiError> {
-    if state.parts.engine.get(id)?.spec.kind.has_edges() {
+    if state.parts.engine.get(id)?.has_edges() {
         return Err(ApiError::NoProfile { id });
     }
     let profile = state.parts.engine.profile(id, selection).await?;
@@ -181,15 +183,11 @@ pub(in crate::api) async fn profile(
 
 /// Why a task has no such numbers; `None` when it has.
 pub(super) fn missing_value(task: &Task, value: Value) -> Option<&'static str> {
-    let values = match &task.spec.target {
-        Target::Imported(file) => file.values,
-        _ if task.spec.kind == TaskKind::Wall => ImportValues::Durations,
-        _ => return None,
+    let Some(imported) = task.imported() else {
+        let is_wall = task.kind() == Some(TaskKind::Wall);
+        return (is_wall && value == Value::Count).then_some(NO_COUNT);
     };
-    match (values, value) {
-        (ImportValues::Durations, Value::Count) if task.spec.kind == TaskKind::Wall => {
-            Some(NO_COUNT)
-        }
+    match (imported.file.values, value) {
         (ImportValues::Durations, Value::Count) => {
             Some("the imported file has durations only: leave value out, or give duration")
         }
@@ -201,7 +199,13 @@ pub(super) fn missing_value(task: &Task, value: Value) -> Option<&'static str> {
 }
 
 fn title(task: &Task) -> String {
-    let target = match &task.spec.target {
+    let spec = match &task.origin {
+        TaskOrigin::Recorded(spec) => spec,
+        TaskOrigin::Imported(imported) => {
+            return format!("{} (task {}, imported)", imported.file.name, task.id);
+        }
+    };
+    let target = match &spec.target {
         Target::Pids(pids) => {
             let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
             format!("pid {}", pids.join(", "))
@@ -212,15 +216,13 @@ fn title(task: &Task) -> String {
         Target::Comm(comm) => format!("processes named {comm}"),
         Target::All => "all processes".to_owned(),
         Target::NetworkNamespace(path) => format!("network namespace {path}"),
-        Target::Imported(file) => return format!("{} (task {}, imported)", file.name, task.id),
     };
-    let time = match task.spec.kind {
+    let time = match spec.kind() {
         TaskKind::OnCpu => "On-CPU",
         TaskKind::OffCpu => "Off-CPU",
         TaskKind::Wall => "Wall-clock",
         TaskKind::Network => "Network",
         TaskKind::Requests => "Requests",
-        TaskKind::Imported => "Imported",
     };
     format!("{time} time of {target} (task {})", task.id)
 }

@@ -33,7 +33,7 @@ pub(in crate::api) async fn requests(
 ) -> Result<Json<TaskRequests>, ApiError> {
     let id = task_id(id)?;
     let task = state.parts.engine.get(id)?;
-    if task.spec.kind != TaskKind::Requests {
+    if task.kind() != Some(TaskKind::Requests) {
         return Err(ApiError::NoRequests { id });
     }
     let table = state.parts.engine.requests(id).await?;

@@ -101,7 +101,7 @@ pub(in crate::api) async fn create(
 
 /// What of payload the task looks at beyond what goes over sockets as it is, when that is allowed.
 fn allowed(spec: &TaskSpec, policy: CapturePolicy) -> Result<Option<&'static str>, ApiError> {
-    let Some(options) = &spec.requests else {
+    let Some(options) = spec.requests() else {
         return Ok(None);
     };
     if options.tls && policy.tls == Allowance::Refused {

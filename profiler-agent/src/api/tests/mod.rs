@@ -35,11 +35,12 @@ use profiler_analysis::{diagnosis::DiagnosisRules, idle::IdleRules};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
-    Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+    Profile, ProfileBuilder, ProfileProcess, ProfileThread, Recording, SampleRow, TaskSpec,
+    ThreadState,
 };
 use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, ProbeState,
-    ProbeStatus, ProbeStatusSource, ProgramStats, Samples, StopHandle,
+    Chunk, CollectError, Collection, Collector, Part, ProbeState, ProbeStatus, ProbeStatusSource,
+    ProgramStats, Requests, Samples, StopHandle,
 };
 use profiler_symbolize::{Renamer, SymbolPacks};
 use serde_json::Value;
@@ -124,25 +125,28 @@ const MANY_HZ: u32 = 4999;
 struct FakeCollector;
 
 impl Collector for FakeCollector {
-    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        if request.spec.target == profiler_model::Target::Pids(vec![99]) {
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        if spec.target == profiler_model::Target::Pids(vec![99]) {
             return Err(CollectError::NoSuchProcess { pid: 99 });
         }
         let (sender, chunks) = mpsc::channel(4);
-        let many = request.spec.frequency_hz == MANY_HZ;
+        let frequency_hz = spec.samples().map(|samples| samples.frequency_hz);
+        let many = frequency_hz == Some(MANY_HZ);
         let times = if many { 100 } else { 1 };
-        let part = if request.spec.kind.has_edges() {
-            Part::Edges(Edges {
-                table: edges::table_with_connection(),
-                requests: (request.spec.kind == profiler_model::TaskKind::Requests)
-                    .then(requests::table),
-            })
-        } else {
-            let profile = sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]);
-            Part::Samples(Samples {
-                effective_frequency_hz: request.spec.frequency_hz,
-                ..profile.into()
-            })
+        let edges = edges::table_with_connection();
+        let part = match &spec.recording {
+            Recording::Edges(_) => Part::Edges(edges),
+            Recording::Requests(_) => Part::Requests(Requests {
+                edges,
+                table: requests::table(),
+            }),
+            Recording::Samples(samples) => {
+                let profile = sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]);
+                Part::Samples(Samples {
+                    effective_frequency_hz: samples.frequency_hz,
+                    ..profile.into()
+                })
+            }
         };
         let chunk = Chunk {
             part,
@@ -168,7 +172,7 @@ impl Collector for FakeCollector {
             .unwrap(),
             already: Duration::ZERO,
             clock: Some(Clock::CpuClock),
-            effective_frequency_hz: request.spec.frequency_hz,
+            effective_frequency_hz: frequency_hz,
             notes: Vec::new(),
             chunks,
             stop,

@@ -7,7 +7,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
 };
-use profiler_recording::{Chunk, CollectRequest, Collection, Collector, Part, StopHandle};
+use profiler_recording::{Chunk, Collection, Collector, Part, Requests, StopHandle};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -19,7 +19,8 @@ use crate::cli::naming::named_table_for;
 use crate::{config::cli::DiagnoseArgs, terminal};
 use profiler_engine::checkup::{CheckupRequest, Observer, specs};
 use profiler_recorder::probes::{
-    NetworkCollector, NetworkConfig, ProbeStatuses, SampleRecorder, SampleRecorderConfig,
+    KindCollector, NetworkCollector, NetworkConfig, ProbeStatuses, SampleRecorder,
+    SampleRecorderConfig,
 };
 
 /// Everything that was seen.
@@ -40,8 +41,8 @@ pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Ga
         ..SymbolizeConfig::default()
     };
     let table = named_table_for(&args.names, &request.target)?;
-    let collectors = Collectors {
-        samples: Arc::new(SampleRecorder::new(
+    let collector = Arc::new(KindCollector {
+        samples: SampleRecorder::new(
             table.clone(),
             SymbolizerService::start(symbolize).context("start the symbolizer")?,
             ProbeStatuses::default(),
@@ -49,45 +50,40 @@ pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Ga
                 denied: args.deny_probe.clone(),
                 ..SampleRecorderConfig::default()
             },
-        )),
-        network: Arc::new(NetworkCollector::new(
+        ),
+        network: NetworkCollector::new(
             table.clone(),
             ProbeStatuses::default(),
             NetworkConfig {
                 denied: args.deny_probe.clone(),
                 ..NetworkConfig::default()
             },
-        )),
-    };
+        ),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let gathered = runtime.block_on(watch(args, request, collectors, table));
+    let gathered = runtime.block_on(watch(args, request, collector, table));
     // Programs that are still being loaded end with the process.
     runtime.shutdown_background();
     gathered
 }
 
-struct Collectors {
-    samples: Arc<dyn Collector>,
-    network: Arc<dyn Collector>,
-}
-
 async fn watch(
     args: &DiagnoseArgs,
     request: &CheckupRequest,
-    collectors: Collectors,
+    collector: Arc<KindCollector>,
     table: ProcessTable,
 ) -> Result<Gathered> {
     // Before anything that takes time, so that a signal never ends the command without a word.
     let mut signals = Signals::new()?;
     let (stop, stopped) = watch::channel(false);
     let [on_cpu, off_cpu, network] = specs(request);
-    let on_cpu = start(Arc::clone(&collectors.samples), on_cpu, stopped.clone());
-    let off_cpu = start(collectors.samples, off_cpu, stopped.clone());
-    let network = start(collectors.network, network, stopped);
+    let on_cpu = start(Arc::clone(&collector), on_cpu, stopped.clone());
+    let off_cpu = start(Arc::clone(&collector), off_cpu, stopped.clone());
+    let network = start(collector, network, stopped);
     let mut limits = Vec::new();
     let on_cpu = tokio::select! {
         begun = on_cpu => begun.context("start to sample")??,
@@ -134,13 +130,12 @@ type Begun = JoinHandle<Kept>;
 
 /// Starts a collection, and keeps what it hands out until it is stopped and has ended.
 fn start(
-    collector: Arc<dyn Collector>,
+    collector: Arc<KindCollector>,
     spec: TaskSpec,
     stopped: watch::Receiver<bool>,
 ) -> JoinHandle<Result<Begun>> {
     tokio::spawn(async move {
-        let started =
-            tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec })).await;
+        let started = tokio::task::spawn_blocking(move || collector.start(&spec)).await;
         let collection = started.context("internal error")??;
         Ok(tokio::spawn(keep(collection, stopped)))
     })
@@ -236,8 +231,8 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
     }
     let profile = match chunk.part {
         // The whole table so far, as that of event loops.
-        Part::Edges(part) => {
-            kept.edges = Some(part.table);
+        Part::Edges(edges) | Part::Requests(Requests { edges, .. }) => {
+            kept.edges = Some(edges);
             return;
         }
         Part::Samples(part) => {

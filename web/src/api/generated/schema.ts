@@ -1320,9 +1320,9 @@ export interface components {
             /**
              * Format: int64
              * @description Connections whose end waited in the table because the agent was slow; none of their counts is
-             *     lost. Null in results of older agents, which did not say.
+             *     lost.
              */
-            readonly delayed: number | null;
+            readonly delayed: number;
             /**
              * Format: int64
              * @description How often a connection that rested left it to make room; none of its counts is lost.
@@ -2728,7 +2728,7 @@ export interface components {
             readonly target: components["schemas"]["Target"];
             /**
              * @description The processes of a target of pids as they were when the task began, in its order. Those that had
-             *     ended by then are missing; empty in results of older agents.
+             *     ended by then are missing.
              */
             readonly target_names: readonly components["schemas"]["TargetName"][];
             /** @description Whether it times system calls on sockets. */

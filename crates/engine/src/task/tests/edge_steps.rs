@@ -7,13 +7,12 @@ use std::{
 
 use profiler_analysis::edge_series::SeriesCut;
 use profiler_model::{
-    Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
-    TaskState, Transfer, Window,
+    Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskState, Transfer, Window,
 };
 
 use crate::store::Stream;
 
-use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, open, spec};
+use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, of_edges, open};
 
 /// An edge with its bytes written so far.
 fn table(bytes: u64) -> EdgeTable {
@@ -51,11 +50,7 @@ async fn steps_of_minutes_are_merged_cut_by_time_and_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let collector = Arc::new(FakeCollector::default());
     let (engine, now) = open(directory.path(), &collector);
-    let kind = TaskKind::Network;
-    let task = engine
-        .create(TaskSpec { kind, ..spec(None) })
-        .await
-        .unwrap();
+    let task = engine.create(of_edges(None)).await.unwrap();
     let session = collector.session().await;
     // One table each second, 10 bytes more each, over a bit more than a minute.
     for second in 1..=65 {
@@ -123,14 +118,7 @@ async fn steps_and_the_end_are_of_the_time_in_which_was_counted() {
     // Starting took a minute and a half after counting had begun.
     *collector.already.lock().unwrap() = Duration::from_secs(90);
     let (engine, now) = open(directory.path(), &collector);
-    let kind = TaskKind::Network;
-    let task = engine
-        .create(TaskSpec {
-            kind,
-            ..spec(Some(90))
-        })
-        .await
-        .unwrap();
+    let task = engine.create(of_edges(Some(90))).await.unwrap();
     let mut session = collector.session().await;
     // So that it is asked to stop at once.
     eventually("it is over", async || session.is_stopped()).await;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use profiler_model::{EventLoopTable, LoopRules, LoopThread, TaskSpec};
+use profiler_model::{
+    EventLoopTable, LoopRules, LoopThread, Recording, SampleKind, SampleSpec, TaskSpec,
+};
 
 use crate::store::Stream;
 
@@ -29,7 +31,10 @@ async fn each_table_replaces_the_one_before_and_survives_a_restart() {
     let rules = LoopRules { threshold_ms: 20 };
     let task = engine
         .create(TaskSpec {
-            event_loop: Some(rules),
+            recording: Recording::Samples(SampleSpec {
+                event_loop: Some(rules),
+                ..SampleKind::OnCpu.into()
+            }),
             ..spec(None)
         })
         .await
@@ -62,5 +67,6 @@ async fn each_table_replaces_the_one_before_and_survives_a_restart() {
     engine.shutdown().await;
     let (engine, _now) = open(directory.path(), &collector);
     assert_eq!(engine.event_loops(task.id).await.unwrap(), Some(table(7)));
-    assert_eq!(engine.get(task.id).unwrap().spec.event_loop, Some(rules));
+    let stored = engine.get(task.id).unwrap();
+    assert_eq!(stored.sample_spec().unwrap().event_loop, Some(rules));
 }

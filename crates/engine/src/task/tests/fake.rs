@@ -11,12 +11,12 @@ use std::{
 
 use profiler_clock::{ClockReader, Clocks};
 use profiler_model::{
-    Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
-    TaskSpec, ThreadState,
+    Clock, EdgeSpec, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey,
+    Profile, ProfileBuilder, ProfileProcess, ProfileThread, Recording, SampleKind, SampleRow,
+    Target, Task, TaskId, TaskSpec, ThreadState,
 };
 use profiler_recording::{
-    Chunk, CollectError, CollectRequest, Collection, Collector, Edges, Part, Samples, StopHandle,
+    Chunk, CollectError, Collection, Collector, Part, Requests, Samples, StopHandle,
 };
 use tokio::sync::mpsc;
 
@@ -69,18 +69,15 @@ impl Session {
     }
 
     pub(super) async fn send_edges(&self, table: profiler_model::EdgeTable) {
-        let requests = None;
-        self.send_chunk(Part::Edges(Edges { table, requests }))
-            .await;
+        self.send_chunk(Part::Edges(table)).await;
     }
 
     pub(super) async fn send_requests(
         &self,
-        table: profiler_model::EdgeTable,
-        requests: profiler_model::RequestTable,
+        edges: profiler_model::EdgeTable,
+        table: profiler_model::RequestTable,
     ) {
-        let requests = Some(requests);
-        self.send_chunk(Part::Edges(Edges { table, requests }))
+        self.send_chunk(Part::Requests(Requests { edges, table }))
             .await;
     }
 
@@ -105,7 +102,7 @@ pub(super) struct FakeCollector {
 }
 
 impl Collector for FakeCollector {
-    fn start(&self, _request: &CollectRequest) -> Result<Collection, CollectError> {
+    fn start(&self, _spec: &TaskSpec) -> Result<Collection, CollectError> {
         if let Some(reason) = self.refuse.lock().unwrap().take() {
             return Err(CollectError::Probe {
                 probe: "cpu",
@@ -126,7 +123,7 @@ impl Collector for FakeCollector {
             origin_ns: ORIGIN_NS,
             already: *self.already.lock().unwrap(),
             clock: Some(Clock::CpuClock),
-            effective_frequency_hz: 99,
+            effective_frequency_hz: Some(99),
             notes: vec!["no hardware counters: sampling by cpu-clock".to_owned()],
             chunks,
             stop,
@@ -201,15 +198,16 @@ pub(super) fn config(directory: &Path) -> EngineConfig {
 
 pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
     TaskSpec {
-        kind: TaskKind::OnCpu,
         target: Target::All,
         duration_s,
-        frequency_hz: 99,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: false,
-        waits: profiler_model::WaitRules::default(),
+        recording: Recording::Samples(SampleKind::OnCpu.into()),
+    }
+}
+
+pub(super) fn of_edges(duration_s: Option<u64>) -> TaskSpec {
+    TaskSpec {
+        recording: Recording::Edges(EdgeSpec::default()),
+        ..spec(duration_s)
     }
 }
 

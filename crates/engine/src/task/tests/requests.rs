@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use profiler_model::{EdgeTable, RequestTable, TaskKind, TaskSpec, Window};
+use profiler_model::{EdgeTable, Recording, RequestSpec, RequestTable, TaskSpec, Window};
 
 use super::fake::{FakeCollector, eventually, open, spec};
 use crate::store::{Append, SegmentKey, Stream};
@@ -17,7 +17,7 @@ fn table(to_ns: u64) -> RequestTable {
 
 fn requests() -> TaskSpec {
     TaskSpec {
-        kind: TaskKind::Requests,
+        recording: Recording::Requests(RequestSpec::default()),
         ..spec(None)
     }
 }

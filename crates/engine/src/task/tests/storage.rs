@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use profiler_model::{EdgeTable, LossKind, Selection, TaskId, TaskKind, TaskState};
+use profiler_model::{EdgeTable, LossKind, Selection, TaskId, TaskState};
 
 use crate::{
     store::{Append, SegmentKey, Store, Stream, tests::failing_store},
@@ -13,7 +13,8 @@ use crate::{
 };
 
 use super::fake::{
-    FakeCollector, SECOND_NS, config, detail, eventually, open, profile, spec, until, with_store,
+    FakeCollector, SECOND_NS, config, detail, eventually, of_edges, open, profile, spec, until,
+    with_store,
 };
 
 #[tokio::test]
@@ -197,11 +198,7 @@ async fn the_last_edges_of_a_full_disk_are_written_when_there_is_room() {
     let full = Arc::new(AtomicBool::new(false));
     let store: Store = failing_store(directory.path(), &full);
     let (engine, _now) = with_store(config(directory.path()), store, &collector);
-    let spec = profiler_model::TaskSpec {
-        kind: TaskKind::Network,
-        ..spec(Some(3600))
-    };
-    let id = engine.create(spec).await.unwrap().id;
+    let id = engine.create(of_edges(Some(3600))).await.unwrap().id;
     let mut session = collector.session().await;
     let newest = async || engine.edges(id).await.unwrap().unwrap().lost_events;
     session.send_edges(edges(1)).await;

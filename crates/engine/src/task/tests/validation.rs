@@ -1,6 +1,30 @@
-use profiler_model::{LoopRules, RequestOptions, Target, TaskKind, TaskSpec, WaitMode, WaitRules};
+use profiler_model::{
+    EdgeSpec, LoopRules, Recording, RequestOptions, RequestSpec, SampleKind, SampleSpec, Target,
+    TaskSpec, WaitMode, WaitRules,
+};
 
 use crate::task::{TaskError, validate};
+
+fn on_node(recording: Recording) -> TaskSpec {
+    TaskSpec {
+        target: Target::All,
+        duration_s: Some(1),
+        recording,
+    }
+}
+
+fn samples(samples: SampleSpec) -> TaskSpec {
+    on_node(Recording::Samples(samples))
+}
+
+/// The field that is refused, and why.
+fn refusal(spec: &TaskSpec) -> Option<(&'static str, String)> {
+    match validate(spec) {
+        Ok(()) => None,
+        Err(TaskError::InvalidSpec { field, detail }) => Some((field, detail)),
+        Err(error) => panic!("{error}"),
+    }
+}
 
 fn check(
     target: Target,
@@ -9,23 +33,18 @@ fn check(
     expected: Option<(&str, &str)>,
 ) {
     let spec = TaskSpec {
-        kind: TaskKind::OnCpu,
         target,
         duration_s,
-        frequency_hz,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: false,
-        waits: WaitRules::default(),
+        recording: Recording::Samples(SampleSpec {
+            frequency_hz,
+            ..SampleKind::OnCpu.into()
+        }),
     };
-    match (validate(&spec), expected) {
-        (Ok(()), None) => {}
-        (Err(TaskError::InvalidSpec { field, detail }), Some(expected)) => {
-            assert_eq!((field, detail.as_str()), expected);
-        }
-        (result, expected) => panic!("{spec:?}: {result:?} instead of {expected:?}"),
-    }
+    let refused = refusal(&spec);
+    let refused = refused
+        .as_ref()
+        .map(|(field, detail)| (*field, detail.as_str()));
+    assert_eq!(refused, expected, "{spec:?}");
 }
 
 #[test]
@@ -140,94 +159,43 @@ fn names_of_containers_cgroups_and_commands() {
 }
 
 #[test]
-fn event_loops_are_watched_beside_samples_with_a_threshold_within_bounds() {
-    let check = |kind, threshold_ms, expected: Option<(&str, &str)>| {
-        let spec = TaskSpec {
-            kind,
-            target: Target::All,
-            duration_s: Some(1),
-            frequency_hz: 99,
-            wakers: false,
+fn the_threshold_of_event_loops_is_within_bounds() {
+    let spec = |kind: SampleKind, threshold_ms| {
+        samples(SampleSpec {
             event_loop: Some(LoopRules { threshold_ms }),
-            requests: None,
-            timed: false,
-            waits: WaitRules::default(),
-        };
-        let refused = match validate(&spec) {
-            Ok(()) => None,
-            Err(TaskError::InvalidSpec { field, detail }) => Some((field, detail)),
-            Err(error) => panic!("{error}"),
-        };
-        let refused = refused
-            .as_ref()
-            .map(|(field, detail)| (*field, detail.as_str()));
-        assert_eq!(refused, expected);
+            ..kind.into()
+        })
     };
-    for kind in TaskKind::PROFILES {
-        check(kind, 1, None);
-        check(kind, 60_000, None);
+    for kind in SampleKind::ALL {
+        for threshold_ms in [1, 60_000] {
+            assert_eq!(refusal(&spec(kind, threshold_ms)), None);
+        }
     }
-    let bounds = |got| format!("event_loop.threshold_ms must be between 1 and 60000, got {got}");
     for threshold_ms in [0, 60_001] {
-        let detail = bounds(threshold_ms);
-        check(
-            TaskKind::OnCpu,
-            threshold_ms,
-            Some(("event_loop.threshold_ms", &detail)),
-        );
-    }
-    check(
-        TaskKind::Network,
-        20,
-        Some((
-            "event_loop",
-            "event loops are watched beside samples, which network does not take: take on_cpu, \
-             off_cpu or wall",
-        )),
-    );
-}
-
-#[test]
-fn only_network_tasks_are_timed() {
-    let spec = |kind| TaskSpec {
-        kind,
-        target: Target::All,
-        duration_s: Some(1),
-        frequency_hz: 99,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: true,
-        waits: WaitRules::default(),
-    };
-    validate(&spec(TaskKind::Network)).unwrap();
-    validate(&spec(TaskKind::Requests)).unwrap();
-    for kind in TaskKind::PROFILES {
-        let Err(TaskError::InvalidSpec { field, detail }) = validate(&spec(kind)) else {
-            panic!("{kind:?} cannot be timed");
-        };
-        let name = kind.name();
-        assert_eq!(field, "timed");
+        let detail =
+            format!("event_loop.threshold_ms must be between 1 and 60000, got {threshold_ms}");
         assert_eq!(
-            detail,
-            format!("timed measures system calls on sockets, which {name} does not: take network")
+            refusal(&spec(SampleKind::OnCpu, threshold_ms)),
+            Some(("event_loop.threshold_ms", detail))
         );
     }
 }
 
 #[test]
-fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
-    let spec = |kind, frequency_hz, waits| TaskSpec {
-        kind,
-        target: Target::All,
-        duration_s: Some(1),
-        frequency_hz,
-        wakers: false,
-        event_loop: None,
-        requests: None,
-        timed: false,
-        waits,
-    };
+fn what_has_no_fields_of_its_own_holds() {
+    for timed in [false, true] {
+        let edges = EdgeSpec { timed };
+        let requests = RequestSpec {
+            edges,
+            options: RequestOptions::default(),
+        };
+        assert_eq!(refusal(&on_node(Recording::Edges(edges))), None);
+        assert_eq!(refusal(&on_node(Recording::Requests(requests))), None);
+    }
+}
+
+#[test]
+fn fields_about_waits_are_not_for_kinds_without_them() {
     let none = WaitRules::default();
     let least = WaitRules { min_ns: 5, ..none };
     let most = WaitRules {
@@ -238,90 +206,54 @@ fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
         mode: Some(WaitMode::Every),
         ..none
     };
-    for (kind, frequency_hz, waits, refused) in [
-        (TaskKind::Network, 99, none, None),
-        (TaskKind::Network, 100, none, Some("frequency_hz")),
-        (TaskKind::Network, 99, least, Some("min_wait_ns")),
-        (TaskKind::Network, 99, most, Some("max_wait_ns")),
-        (TaskKind::Network, 99, mode, Some("off_cpu_mode")),
-        (TaskKind::Requests, 99, none, None),
-        (TaskKind::Requests, 100, none, Some("frequency_hz")),
-        (TaskKind::Requests, 99, mode, Some("off_cpu_mode")),
-        (TaskKind::OnCpu, 100, mode, None),
-        (TaskKind::OnCpu, 100, least, Some("min_wait_ns")),
-        (TaskKind::OnCpu, 100, most, Some("max_wait_ns")),
-        (TaskKind::OffCpu, 100, least, None),
-        (TaskKind::Wall, 100, most, None),
+    for (kind, waits, wakers, refused) in [
+        (SampleKind::OnCpu, mode, false, None),
+        (SampleKind::OnCpu, least, false, Some("min_wait_ns")),
+        (SampleKind::OnCpu, most, false, Some("max_wait_ns")),
+        (SampleKind::OnCpu, none, true, Some("wakers")),
+        (SampleKind::OffCpu, least, true, None),
+        (SampleKind::Wall, most, true, None),
     ] {
-        let found = match validate(&spec(kind, frequency_hz, waits)) {
-            Err(TaskError::InvalidSpec { field, .. }) => Some(field),
-            Err(other) => panic!("{other}"),
-            Ok(()) => None,
-        };
-        assert_eq!(found, refused, "{kind:?} {frequency_hz} {waits:?}");
+        let spec = samples(SampleSpec {
+            waits,
+            wakers,
+            ..kind.into()
+        });
+        let field = refusal(&spec).map(|(field, _)| field);
+        assert_eq!(field, refused, "{spec:?}");
     }
 }
 
 #[test]
-fn options_of_requests_are_within_bounds_and_only_for_them() {
-    let none = RequestOptions::default();
-    let with = |change: fn(&mut RequestOptions)| {
-        let mut options = none.clone();
+fn options_of_requests_are_within_bounds() {
+    type Change = fn(&mut RequestOptions);
+    let cases: [(Change, Option<&str>); 7] = [
+        (|_| {}, None),
+        (
+            |options| options.tls_duty_percent = 0,
+            Some("tls_duty_percent"),
+        ),
+        (
+            |options| options.tls_duty_percent = 101,
+            Some("tls_duty_percent"),
+        ),
+        (|options| options.capture_bytes = 63, Some("capture_bytes")),
+        (
+            |options| options.capture_bytes = 16_321,
+            Some("capture_bytes"),
+        ),
+        (|options| options.cpu_percent = 0, Some("cpu_percent")),
+        (|options| options.cpu_percent = 101, Some("cpu_percent")),
+    ];
+    for (change, refused) in cases {
+        let mut options = RequestOptions::default();
         change(&mut options);
-        options
-    };
-    for (kind, options, refused) in [
-        (TaskKind::Requests, none.clone(), None),
-        (TaskKind::Network, none.clone(), Some("requests")),
-        (TaskKind::OnCpu, none.clone(), Some("requests")),
-        (
-            TaskKind::Requests,
-            with(|options| options.tls_duty_percent = 0),
-            Some("tls_duty_percent"),
-        ),
-        (
-            TaskKind::Requests,
-            with(|options| options.tls_duty_percent = 101),
-            Some("tls_duty_percent"),
-        ),
-        (
-            TaskKind::Requests,
-            with(|options| options.capture_bytes = 63),
-            Some("capture_bytes"),
-        ),
-        (
-            TaskKind::Requests,
-            with(|options| options.capture_bytes = 16_321),
-            Some("capture_bytes"),
-        ),
-        (
-            TaskKind::Requests,
-            with(|options| options.cpu_percent = 0),
-            Some("cpu_percent"),
-        ),
-        (
-            TaskKind::Requests,
-            with(|options| options.cpu_percent = 101),
-            Some("cpu_percent"),
-        ),
-    ] {
-        let spec = TaskSpec {
-            kind,
-            target: Target::All,
-            duration_s: Some(1),
-            frequency_hz: 99,
-            wakers: false,
-            event_loop: None,
-            requests: Some(options.clone()),
-            timed: false,
-            waits: WaitRules::default(),
-        };
-        let found = match validate(&spec) {
-            Err(TaskError::InvalidSpec { field, .. }) => Some(field),
-            Err(other) => panic!("{other}"),
-            Ok(()) => None,
-        };
-        assert_eq!(found, refused, "{kind:?} {options:?}");
+        let spec = on_node(Recording::Requests(RequestSpec {
+            edges: EdgeSpec::default(),
+            options,
+        }));
+        let field = refusal(&spec).map(|(field, _)| field);
+        assert_eq!(field, refused, "{spec:?}");
     }
 }
 
@@ -330,15 +262,8 @@ fn options_of_requests_are_within_bounds_and_only_for_them() {
 fn nothing_but_a_namespace_is_a_network_namespace() {
     let check = |path: &str| {
         let spec = TaskSpec {
-            kind: TaskKind::Network,
             target: Target::NetworkNamespace(path.to_owned()),
-            duration_s: Some(1),
-            frequency_hz: 99,
-            wakers: false,
-            event_loop: None,
-            requests: None,
-            timed: false,
-            waits: WaitRules::default(),
+            ..on_node(Recording::Edges(EdgeSpec::default()))
         };
         validate(&spec).map_err(|error| error.to_string())
     };
@@ -349,4 +274,15 @@ fn nothing_but_a_namespace_is_a_network_namespace() {
     for other in ["/etc/shadow", "/tmp/fifo", "x", "/run/netns/../../tmp/fifo"] {
         assert!(check(other).unwrap_err().ends_with(refused), "{other}");
     }
+    let of_samples = TaskSpec {
+        target: Target::NetworkNamespace("/run/netns/blue".to_owned()),
+        ..samples(SampleKind::Wall.into())
+    };
+    assert_eq!(
+        refusal(&of_samples),
+        Some((
+            "target.network_namespace",
+            "target.network_namespace is for tasks of kind network and requests".to_owned()
+        ))
+    );
 }
