@@ -1,4 +1,4 @@
-//! See `TARGETS` in `profiler_agent::fuzzing`.
+//! See `TARGETS` in `profiler_file_tests`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| profiler_agent::fuzzing::run("envoy_admin", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| profiler_file_tests::run("envoy_admin", bytes));

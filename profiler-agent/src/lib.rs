@@ -18,11 +18,3 @@ pub mod terminal;
 pub mod version;
 
 pub mod api;
-
-pub mod fuzzing;
-
-// Tests with files use what is public by the crate's name.
-#[cfg(test)]
-extern crate self as profiler_agent;
-#[cfg(test)]
-mod file_tests;

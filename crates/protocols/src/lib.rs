@@ -32,8 +32,8 @@ mod hpack;
 mod http2;
 mod detect;
 mod connection;
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-pub mod http_fuzzing;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod renamer;
 mod segment_book;
 mod symbol_folder;
 
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 
 #[cfg(test)]

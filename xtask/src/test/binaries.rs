@@ -23,12 +23,13 @@ pub(crate) enum Build {
     Integration,
 }
 
-/// Packages whose own tests need nothing.
-pub(super) const UNIT_PACKAGES: [&str; 19] = [
+/// Packages whose own tests need nothing but what [`FILE_TESTS`] are given.
+pub(super) const UNIT_PACKAGES: [&str; 20] = [
     "profiler-common",
     "profiler-analysis",
     "profiler-clock",
     "profiler-engine",
+    "profiler-file-tests",
     "profiler-host",
     "profiler-image",
     "profiler-memory",
@@ -45,7 +46,7 @@ pub(super) const UNIT_PACKAGES: [&str; 19] = [
     "profiler-agent",
     "xtask",
 ];
-/// The module of the agent's library with tests that need files of other programs: steps of their own run them.
+/// The module of `crates/file-tests` with tests that need files of other programs: steps of their own run them.
 const FILE_TESTS: &str = "file_tests::";
 
 /// A built test binary.
@@ -181,7 +182,7 @@ pub(super) fn in_one_thread(workspace: &Workspace, module: &str, tally: &mut Tal
 }
 
 fn file_tests(workspace: &Workspace, module: &str) -> Result<Command> {
-    let binary = Build::Checked.binary(workspace, "profiler-agent/profiler_agent")?;
+    let binary = Build::Checked.binary(workspace, "file-tests/profiler_file_tests")?;
     let mut command = command(&binary);
     command.arg(format!("{FILE_TESTS}{module}::"));
     // What they print are figures that people read.

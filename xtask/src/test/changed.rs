@@ -289,6 +289,9 @@ mod tests {
             assert!(found.contains("chaos") && found.contains("check"), "{file}");
             assert!(!found.contains("manifests"), "{file}");
         }
+        let file_tests = of(&["crates/file-tests/src/lib.rs"]);
+        assert!(file_tests.contains("fuzz") && file_tests.contains("unwind"));
+        assert!(!file_tests.contains("chaos"));
         let fixture = of(&["tests/fixtures/protocols/redis.txt"]);
         assert!(fixture.contains("fuzz") && fixture.contains("unit"));
     }

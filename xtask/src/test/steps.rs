@@ -53,7 +53,7 @@ macro_rules! integration {
     };
 }
 
-/// A test target of the agent that needs files of other programs, and no kernel.
+/// A module of `crates/file-tests`: it needs files of other programs, and no kernel.
 macro_rules! checked {
     ($name:literal, $module:literal, $budget:literal, $needs:expr, $about:literal) => {
         Step {

@@ -54,6 +54,7 @@ pub(super) fn read(client: &Client, info: &ServerInfo) -> (ObservedConfiguration
 }
 
 /// Reads bytes as every part of a configuration.
+#[cfg(feature = "fuzzing")]
 pub(super) fn fuzz(bytes: &[u8]) {
     let mut facts = Facts::default();
     if let Ok(bootstrap) = config_dump::bootstrap_in(bytes) {

@@ -63,6 +63,7 @@ pub fn is_envoy(process: &Process) -> bool {
 }
 
 /// Reads bytes as each of the answers.
+#[cfg(feature = "fuzzing")]
 pub fn fuzz(bytes: &[u8]) {
     drop(ServerInfo::parse(bytes));
     drop(counters::parse(bytes));

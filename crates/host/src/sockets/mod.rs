@@ -22,5 +22,11 @@ pub use listing::{Sources, list_namespaces};
 pub use namespaces::{NamespacePath, enter_namespace_of};
 pub use originals::original_of;
 pub use owners::Owners;
-pub use proc_tcp::{parse as read_socket_table, sockets_of};
+pub use proc_tcp::sockets_of;
 pub use unix_diag::unix_sockets;
+
+/// Reads bytes as a list of sockets in `/proc`, which the kernel writes.
+#[cfg(feature = "fuzzing")]
+pub fn fuzz(bytes: &[u8]) {
+    drop(proc_tcp::parse(bytes));
+}

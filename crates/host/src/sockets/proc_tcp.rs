@@ -42,7 +42,7 @@ pub fn sockets_of(pid: u32) -> io::Result<Vec<DiagSocket>> {
 }
 
 /// The sockets of a file; a line that is none is left out, such as the first.
-pub fn parse(bytes: &[u8]) -> Vec<DiagSocket> {
+pub(super) fn parse(bytes: &[u8]) -> Vec<DiagSocket> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.filter_map(read_line).take(MAX_SOCKETS).collect()
 }

@@ -11,6 +11,13 @@ use std::{
 use lzma_rust2::{XzOptions, XzWriter};
 use object::{Object as _, ObjectSection as _};
 
+use crate::payload;
+
+/// Recorded connections.
+const FIXTURES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/fixtures/protocols"
+);
 /// Stacks with all endings that are known.
 const FOLDED: &str = "app;main;work_[i];tcp_sendmsg_[k] 12\napp;main;jit_[j] 3\n\
     app;main;guess_[inferred];[stack lost] 4\r\nother;[unknown];a b 7\n";
@@ -33,9 +40,13 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit.max(1)).expect("64 bits");
         usize::try_from(self.next() % limit).expect("below a usize")
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.next().to_be_bytes()[0]
     }
 }
 
@@ -237,11 +248,10 @@ pub(crate) fn pprof() -> Original {
 }
 
 /// Recorded connections of a protocol, with how they are cut into pieces.
-pub(crate) fn payload(protocol: &str) -> Original {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
-    let path = format!("{folder}/{protocol}.txt");
+pub(crate) fn transcript(protocol: &str) -> Original {
+    let path = format!("{FIXTURES}/{protocol}.txt");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    Original::of(&path, profiler_protocols::fuzzing::input(&text))
+    Original::of(&path, payload::input(&text))
 }
 
 pub(crate) fn folded() -> Original {
@@ -260,8 +270,7 @@ pub(crate) fn perf_map() -> Original {
 /// A conversation that was recorded from real peers: how many bytes the client said, these, and those of
 /// the server. The file holds one record for each read: the direction, the length in four bytes, the bytes.
 pub(crate) fn conversation(name: &str) -> Original {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
-    let file = fs::read(format!("{folder}/{name}.bin")).expect("a fixture");
+    let file = fs::read(format!("{FIXTURES}/{name}.bin")).expect("a fixture");
     let (mut client, mut server) = (Vec::new(), Vec::new());
     let mut rest = file.as_slice();
     while let [side, behind @ ..] = rest {

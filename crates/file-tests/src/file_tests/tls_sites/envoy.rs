@@ -7,7 +7,7 @@ use profiler_tls_sites::{Evidence, Library, SiteClass};
 use super::found::{entry, found, function, register, returns};
 
 fn envoy(version: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
     let path = folder.join(format!("envoy-{version}/envoy"));
     assert!(
         path.is_file(),

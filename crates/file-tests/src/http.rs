@@ -1,38 +1,23 @@
-//! Entries for fuzzers: bytes that say how they are cut into pieces.
+//! Decoders of HTTP; the bytes say how they are cut into pieces.
 
-use super::{
+use profiler_protocols::{
     Candidate, Decoder, Direction, Exchange, HTTP1, HTTP2, Limits, Opening, Options, Piece,
-    Privacy, fold_path, hpack::HpackDecoder, mask_query,
+    Privacy, fold_path, mask_query,
 };
 
 /// Bytes of a piece.
 const LONGEST_PIECE: u64 = 700;
 
 /// HTTP/1: recogniser, decoder, routes.
-pub fn http1(bytes: &[u8]) {
+pub(crate) fn http1(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     drop((fold_path(&text), mask_query(&text, 100)));
     play(&HTTP1, bytes);
 }
 
 /// HTTP/2: recogniser and decoder.
-pub fn http2(bytes: &[u8]) {
+pub(crate) fn http2(bytes: &[u8]) {
     play(&HTTP2, bytes);
-}
-
-/// Header blocks, one behind the other.
-pub fn hpack(bytes: &[u8]) {
-    for joined in [false, true] {
-        let mut decoder = HpackDecoder::new(joined);
-        let mut fields = 0_u64;
-        for block in bytes.chunks(97) {
-            // An error is an answer.
-            if decoder.decode(block, |_| fields += 1).is_err() {
-                decoder.lose();
-            }
-        }
-        assert!(fields <= bytes.len() as u64, "a field takes a byte");
-    }
 }
 
 /// The first two bytes say how many of those behind them are of the client.
@@ -148,15 +133,12 @@ fn check(out: &[Exchange], bytes: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{hpack, http1, http2};
-    use crate::replay::Numbers;
+    use profiler_protocols::fuzzing::hpack;
 
-    const CONVERSATIONS: [&[u8]; 4] = [
-        include_bytes!("../../../tests/fixtures/protocols/curl_http1.bin"),
-        include_bytes!("../../../tests/fixtures/protocols/curl_http2.bin"),
-        include_bytes!("../../../tests/fixtures/protocols/nghttp.bin"),
-        include_bytes!("../../../tests/fixtures/protocols/h2load.bin"),
-    ];
+    use super::{http1, http2};
+    use crate::inputs::{Numbers, conversation};
+
+    const CONVERSATIONS: [&str; 4] = ["curl_http1", "curl_http2", "nghttp", "h2load"];
 
     /// How many the environment asks for, or few.
     fn rounds() -> u64 {
@@ -166,23 +148,13 @@ mod tests {
 
     #[test]
     fn damaged_conversations_are_read_without_a_panic() {
-        for seed in 0..rounds() {
-            let mut numbers = Numbers::new(seed);
-            for file in CONVERSATIONS {
-                let (mut client, mut server) = (Vec::new(), Vec::new());
-                let mut rest = file;
-                while let [side, behind @ ..] = rest {
-                    let (length, behind) = behind.split_first_chunk().expect("a length");
-                    let length = usize::try_from(u32::from_be_bytes(*length)).expect("a size");
-                    let (bytes, behind) = behind.split_at(length);
-                    if *side == 0 { &mut client } else { &mut server }.extend_from_slice(bytes);
-                    rest = behind;
-                }
-                let length = u16::try_from(client.len()).expect("a short conversation");
-                let mut bytes = [&length.to_be_bytes()[..], &client, &server].concat();
+        for original in CONVERSATIONS.map(conversation) {
+            for seed in 0..rounds() {
+                let mut numbers = Numbers::of(seed);
+                let mut bytes = original.bytes.clone();
                 for _ in 0..numbers.below(8) {
                     let at = numbers.below(bytes.len());
-                    bytes[at] = u8::try_from(numbers.below(256)).expect("a byte");
+                    bytes[at] = numbers.byte();
                 }
                 bytes.truncate(bytes.len() - numbers.below(bytes.len()) / 4);
                 http1(&bytes);
@@ -200,11 +172,9 @@ mod tests {
             hpack(input);
         }
         for seed in 0..rounds() {
-            let mut numbers = Numbers::new(seed);
+            let mut numbers = Numbers::of(seed);
             let length = numbers.below(400);
-            let bytes: Vec<u8> = (0..length)
-                .map(|_| u8::try_from(numbers.below(256)).expect("a byte"))
-                .collect();
+            let bytes: Vec<u8> = (0..length).map(|_| numbers.byte()).collect();
             http1(&bytes);
             http2(&bytes);
             hpack(&bytes);

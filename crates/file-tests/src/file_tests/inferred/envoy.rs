@@ -7,7 +7,7 @@ use profiler_symbolize::inferred::{self, InferredNames};
 /// `PROFILER_ENVOY` or what `cargo xtask setup` fetched.
 pub(crate) fn envoy() -> PathBuf {
     let path = std::env::var_os("PROFILER_ENVOY").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools/envoy-1.40.0/envoy"),
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/envoy-1.40.0/envoy"),
         PathBuf::from,
     );
     assert!(

@@ -15,5 +15,5 @@ use std::path::PathBuf;
 
 /// Where compilers and packages are unpacked to, kept between runs.
 fn scratch() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/inferred")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/inferred")
 }
