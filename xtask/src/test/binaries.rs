@@ -49,6 +49,10 @@ pub(super) const UNIT_PACKAGES: [&str; 20] = [
 /// The module of `crates/file-tests` with tests that need files of other programs: steps of their own run them.
 const FILE_TESTS: &str = "file_tests::";
 
+/// The targets of these packages whose tests need nothing. The agent's program holds none; `hostile` measures the memory of
+/// its process, which it must have for itself.
+const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--test", "hostile"];
+
 /// A built test binary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Binary {
@@ -102,8 +106,7 @@ impl Build {
                 for package in UNIT_PACKAGES {
                     command.args(["--package", package]);
                 }
-                // The agent's program holds no tests.
-                command.args(["--lib", "--bin", "xtask"]);
+                command.args(UNIT_TARGETS);
                 command.env("PROFILER_SKIP_EBPF", "1");
             }
             Self::Integration => {
@@ -381,6 +384,25 @@ mod tests {
                 "{}",
                 manifest.display()
             );
+        }
+    }
+
+    #[test]
+    fn each_test_target_of_a_crate_is_run() {
+        // By the step `new-probe`.
+        const OF_ANOTHER_STEP: &str = "kernel";
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for folder in fs::read_dir(crates).unwrap() {
+            // Most crates have none.
+            let Ok(targets) = fs::read_dir(folder.unwrap().path().join("tests")) else {
+                continue;
+            };
+            for target in targets {
+                let path = target.unwrap().path();
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let is_run = UNIT_TARGETS.contains(&name) || name == OF_ANOTHER_STEP;
+                assert!(is_run, "{}", path.display());
+            }
         }
     }
 
