@@ -1,8 +1,6 @@
 //! A wall clock that jumps by ten days while the agent works, and what does not follow it.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -12,13 +10,15 @@ use profiler_tests::{
     assert_measured,
     process::Running,
     wait::wait_for,
+    wall_clock::WallClock,
 };
 use serde_json::{Value, json};
 
 use crate::targets::{EXIT, START, Targets, finish_task, on_cpu, start_task};
 
-const DAY_NS: i64 = 86_400 * 1_000_000_000;
-const JUMP_NS: i64 = 10 * DAY_NS;
+const SECOND_NS: i64 = 1_000_000_000;
+const DAY_S: i64 = 86_400;
+const JUMP_S: i64 = 10 * DAY_S;
 /// Length of the tasks that live through all jumps.
 const LONG_S: u64 = 10;
 /// Between two jumps.
@@ -27,37 +27,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LATE_S: f64 = 4.0;
 const EDGES: &str = "/api/v1/network/edges";
 
-/// The wall clock of an agent.
-struct WallClock(PathBuf);
-
-impl WallClock {
-    fn new(folder: &Path) -> Self {
-        let clock = Self(folder.join("moved-by"));
-        clock.set(0);
-        clock
-    }
-
-    /// The agent knows it soon after.
-    fn set(&self, moved_by_ns: i64) {
-        fs::write(&self.0, moved_by_ns.to_string()).unwrap();
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// An agent whose wall clock can be set. Results older than a day go.
-fn agent(clock: &WallClock) -> Agent {
-    let options = ServeOptions {
-        wrapper: vec![
-            "env".to_owned(),
-            format!("PROFILER_WALL_CLOCK_MOVED_BY={}", clock.0.display()),
-        ],
-        ..ServeOptions::with_arguments([
-            "--retention-age=1d",
-            "--profile=always",
-            "--network=always",
-        ])
-    };
-    Agent::start_with(options).unwrap()
+/// An agent that removes results older than a day.
+fn agent() -> Agent {
+    let arguments = ["--retention-age=1d", "--profile=always", "--network=always"];
+    Agent::start_with(ServeOptions::with_arguments(arguments)).unwrap()
 }
 
 fn now_ns() -> i64 {
@@ -73,13 +46,13 @@ fn seconds(task: &Value) -> f64 {
 }
 
 /// A task of two seconds that begins while the clock is moved so; its id.
-fn short_task(agent: &Agent, target: &Running, moved_by_ns: i64) -> String {
+fn short_task(agent: &Agent, target: &Running, moved_by_s: i64) -> String {
     let id = start_task(agent, &on_cpu(json!({ "pids": [target.pid()] }), 2, 499));
     let task = finish_task(agent, &id, 2);
-    let began = task["started_at_ns"].as_i64().unwrap() - moved_by_ns;
+    let began = task["started_at_ns"].as_i64().unwrap() - moved_by_s * SECOND_NS;
     let late = now_ns() - began;
     assert!(
-        (0..60 * 1_000_000_000).contains(&late),
+        (0..60 * SECOND_NS).contains(&late),
         "it began {late} ns before now: {task:#}"
     );
     id
@@ -114,9 +87,9 @@ fn table_time(agent: &Agent) -> i64 {
 #[test]
 fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     let targets = Targets::new();
-    let clock = WallClock::new(&targets.folder);
     let target = targets.busy("shares-clock");
-    let mut agent = agent(&clock);
+    let mut agent = agent();
+    let clock = WallClock::of(agent.pid()).unwrap();
     let before = short_task(&agent, &target, 0);
     wait_for("the collection of the node runs", START, || {
         let table = agent.api.get_json(EDGES).unwrap();
@@ -131,27 +104,27 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     let began = Instant::now();
     let (mut progress, mut table_ns) = (0.0, table_time(&agent));
     let mut shorts = vec![before];
-    for moved_by_ns in [JUMP_NS, -JUMP_NS] {
-        clock.set(moved_by_ns);
+    for moved_by_s in [JUMP_S, -JUMP_S] {
+        clock.move_by(moved_by_s).unwrap();
         let until = Instant::now() + PAUSE;
         while Instant::now() < until {
             look(&agent, &long, began, &mut progress);
             let next_ns = table_time(&agent);
             assert!(
-                (0..DAY_NS).contains(&(next_ns - table_ns)),
+                (0..DAY_S * SECOND_NS).contains(&(next_ns - table_ns)),
                 "the node's table goes from {table_ns} to {next_ns}"
             );
             assert_measured!(
-                next_ns - table_ns < 20 * 1_000_000_000,
+                next_ns - table_ns < 20 * SECOND_NS,
                 "the node's table goes from {table_ns} to {next_ns}"
             );
             table_ns = next_ns;
             thread::sleep(Duration::from_millis(100));
         }
         // Every task that ends has the age of all results looked at.
-        shorts.push(short_task(&agent, &target, moved_by_ns));
+        shorts.push(short_task(&agent, &target, moved_by_s));
     }
-    clock.set(0);
+    clock.move_by(0).unwrap();
     let limit = Duration::from_secs(LONG_S) + EXIT;
     for id in [&long, &edges] {
         let task = agent.api.wait_task(id, &["finished"], limit).unwrap();
@@ -191,7 +164,7 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     let counted = window("to_ns") - window("from_ns");
     let long_s = i64::try_from(LONG_S).unwrap();
     let counted_s = long_s - 2..long_s + 6;
-    assert_measured!(counted_s.contains(&(counted / 1_000_000_000)), "{counted}");
+    assert_measured!(counted_s.contains(&(counted / SECOND_NS)), "{counted}");
 
     // What is always on goes on, in its own time.
     let tasks = agent.api.get_json("/api/v1/tasks").unwrap();

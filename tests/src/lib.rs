@@ -16,6 +16,7 @@ pub mod paths;
 pub mod process;
 pub mod silent_server;
 pub mod wait;
+pub mod wall_clock;
 
 pub mod mesh;
 pub mod waits;

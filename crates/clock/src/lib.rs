@@ -8,64 +8,19 @@
 //! | the age of results | [`Clocks::undisturbed_ns`] |
 
 use std::{
-    fs,
-    io::{self, Read as _},
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use profiler_common::process::start_ns;
 use rustix::time::{ClockId, clock_gettime};
-
-/// What [`follow`] adds to the wall clock, in nanoseconds.
-static MOVED_BY_NS: AtomicI64 = AtomicI64::new(0);
-/// The file that is followed is looked at so often.
-const FOLLOWED_EVERY: Duration = Duration::from_millis(10);
-/// More than any number of 64 bits has, with spaces around it.
-const MOST_DIGITS: u64 = 64;
 
 /// Nanoseconds since the Unix epoch by the wall clock. The only place that reads it.
 pub fn wall_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_nanos())
-        .unwrap_or(u64::MAX)
-        .saturating_add_signed(MOVED_BY_NS.load(Ordering::Relaxed))
-}
-
-/// Moves the wall clock of this process by the nanoseconds that a file holds (a decimal number), now and whenever it
-/// changes: for tests, which must not set that of the machine. Fails when there is no regular file that holds a number.
-pub fn follow(path: &Path) -> io::Result<()> {
-    let read = |path: &Path| {
-        // A device or a pipe would never end, or block.
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a regular file"));
-        }
-        let mut text = String::new();
-        fs::File::open(path)?
-            .take(MOST_DIGITS)
-            .read_to_string(&mut text)?;
-        text.trim().parse::<i64>().map_err(io::Error::other)
-    };
-    MOVED_BY_NS.store(read(path)?, Ordering::Relaxed);
-    let path = path.to_owned();
-    let follow = move || {
-        loop {
-            thread::sleep(FOLLOWED_EVERY);
-            // A file that is being written may be empty for a moment.
-            if let Ok(moved_by_ns) = read(&path) {
-                MOVED_BY_NS.store(moved_by_ns, Ordering::Relaxed);
-            }
-        }
-    };
-    thread::Builder::new().name("clock".into()).spawn(follow)?;
-    Ok(())
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). It cannot be set.
@@ -186,24 +141,6 @@ mod tests {
             (1_007, -1_000)
         );
         assert_eq!((clocks.wall_ns(), clocks.wall_at_start_ns()), (7, 1_000));
-    }
-
-    #[test]
-    fn what_is_no_number_in_a_file_is_not_followed() {
-        let mut no_text = tempfile::NamedTempFile::new().unwrap();
-        io::Write::write_all(&mut no_text, &[0xff; 8]).unwrap();
-        for (path, problem) in [
-            (Path::new("/dev/zero"), "not a regular file"),
-            (Path::new("/"), "not a regular file"),
-            (no_text.path(), "stream did not contain valid UTF-8"),
-            (
-                Path::new("/nowhere"),
-                "No such file or directory (os error 2)",
-            ),
-        ] {
-            let error = follow(path).unwrap_err();
-            assert_eq!(error.to_string(), problem, "{}", path.display());
-        }
     }
 
     #[test]

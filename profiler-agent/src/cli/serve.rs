@@ -1,12 +1,8 @@
 //! `serve`: the agent with its API and web UI.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
-use profiler_clock as clock;
 use profiler_sandbox::{
     confine::{Confinement, confine_process},
     privileges::{self, Tier},
@@ -28,9 +24,6 @@ use profiler_memory::Ceiling;
 
 /// How long before the deadline the process is ended by force.
 const MARGIN: Duration = Duration::from_millis(100);
-
-/// For tests: a file with the nanoseconds that the wall clock is moved by.
-const MOVED_CLOCK: &str = "PROFILER_WALL_CLOCK_MOVED_BY";
 
 /// Runs the agent until SIGINT or SIGTERM. `kernel_side` loads the probes.
 pub fn run(
@@ -68,16 +61,6 @@ pub fn run(
     }
     Ceiling::own().set(config.max_memory.clone());
     config.remote_files.choose();
-    if let Some(path) = std::env::var_os(MOVED_CLOCK) {
-        let path = Path::new(&path);
-        clock::follow(path).with_context(|| {
-            format!(
-                "{MOVED_CLOCK}: read {}; put a whole number of nanoseconds into it, or unset the variable",
-                path.display()
-            )
-        })?;
-        tracing::warn!(file = %path.display(), "the wall clock is moved, as {MOVED_CLOCK} asks");
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("agent")
@@ -191,6 +174,8 @@ async fn serve(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const URL: &str = "http://127.0.0.1:7117/#token=secret";
