@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_model::{LossKind, Losses, Task, TaskId};
+use profiler_model::{LossKind, Losses, Task, TaskId, float};
 use tracing_subscriber::{
     EnvFilter, filter::Directive, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
@@ -81,12 +81,8 @@ impl SelfReading {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "CPU time in ticks stays far below 2^53"
-)]
 fn ticks_to_seconds(ticks: u64) -> f64 {
-    ticks as f64 / procfs::ticks_per_second() as f64
+    float(ticks) / float(procfs::ticks_per_second())
 }
 
 /// Follows the agent's own cost over time.

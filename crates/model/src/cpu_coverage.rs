@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{float, percent};
+
 /// Samples that stand for less of the accounted time are said to be missing.
 const SUFFICIENT_PERCENT: f64 = 90.0;
 
@@ -44,7 +46,7 @@ impl CpuCoverage {
 
     /// Sampled time of the accounted, which may be above 100 by the resolution of the accounts.
     pub fn percent(&self) -> f64 {
-        float(self.sampled_ns) * 100.0 / float(self.accounted_ns.max(1))
+        percent(self.sampled_ns, self.accounted_ns)
     }
 
     /// Samples that are missing, each of which would stand for `period_ns`. 0 where the difference is
@@ -75,11 +77,6 @@ impl CpuCoverage {
             float(self.accounted_ns) / 1e9
         )
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52 nanoseconds")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

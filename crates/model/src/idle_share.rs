@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::percent;
+
 /// Rules that a line of text names.
 const NAMED_RULES: usize = 3;
 
@@ -82,9 +84,4 @@ impl IdleShare {
         }
         text
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
-fn percent(part: u64, whole: u64) -> f64 {
-    part as f64 * 100.0 / whole.max(1) as f64
 }

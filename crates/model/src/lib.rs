@@ -5,6 +5,7 @@
 //! types are the agent's (`api/dto`).
 
 pub mod printable;
+mod percent;
 pub mod name_pattern;
 pub mod diagnosis;
 mod checkup;
@@ -67,6 +68,7 @@ pub use observed::{
     ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
     ObservedThread, ObservedThrottling, TwoReadings,
 };
+pub use percent::{float, percent};
 pub use percentile::{Between, Microseconds};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{

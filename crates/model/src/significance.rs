@@ -6,6 +6,8 @@
 //! step-up procedure of Benjamini and Hochberg (1995). `web/src/lib/significance.ts` is the twin of
 //! this file; both are tested against `tests/fixtures/statistics/two_samples.json`.
 
+use crate::float;
+
 /// Changes with an adjusted p-value below this are called significant.
 pub const ALPHA: f64 = 0.05;
 /// The normal approximation needs as many expected samples in each cell.
@@ -98,14 +100,6 @@ pub fn complement_of_error_function(x: f64) -> f64 {
         below = x + f64::from(n) / 2.0 / below;
     }
     scale / below
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts above 2^53 need no exact test"
-)]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use profiler_common::unwind::step;
 use serde::{Deserialize, Serialize};
 
+use crate::percent;
+
 /// How user stacks are walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnwindMethod {
@@ -278,27 +280,23 @@ impl StackQuality {
         }
         let mut parts = Vec::new();
         if self.complete > 0 || self.unverified < samples {
-            parts.push(format!(
-                "{} complete stacks",
-                percent(self.complete, samples)
-            ));
+            parts.push(format!("{} complete stacks", share(self.complete, samples)));
         }
         if self.unverified > 0 {
             parts.push(format!(
                 "{} by frame pointers alone, completeness unknown",
-                percent(self.unverified, samples)
+                share(self.unverified, samples)
             ));
         }
         for (fault, count) in self.incomplete_by_count() {
-            parts.push(format!("{} {}", percent(count, samples), fault.meaning()));
+            parts.push(format!("{} {}", share(count, samples), fault.meaning()));
         }
         Some(parts.join("; "))
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
-fn percent(part: u64, whole: u64) -> String {
-    let share = part as f64 * 100.0 / whole.max(1) as f64;
+fn share(part: u64, whole: u64) -> String {
+    let share = percent(part, whole);
     if part < whole && share > 99.9 {
         // Not everything, however near.
         return "99.9 %".to_owned();

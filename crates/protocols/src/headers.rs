@@ -2,7 +2,8 @@
 
 use super::{
     Privacy,
-    route::{cut, mask_query, printable},
+    route::{cut, mask_query},
+    text::printable_letter,
 };
 
 /// What stands for a value that must not be seen.
@@ -134,7 +135,7 @@ pub(crate) fn keep(name: &str, value: &str, privacy: &Privacy) -> Option<(String
         }
         Treatment::MaskQuery => mask_query(value, VALUE_BYTES),
         Treatment::Keep => {
-            let mut text: String = value.trim_ascii().chars().map(printable).collect();
+            let mut text: String = value.trim_ascii().chars().map(printable_letter).collect();
             cut(&mut text, VALUE_BYTES);
             text
         }

@@ -7,7 +7,8 @@ use std::{
 
 use super::{
     Exchange, Options, Outcome, Protocol, headers,
-    route::{cut, fold_grpc_path, fold_path, mask_query, printable},
+    route::{cut, fold_grpc_path, fold_path, mask_query},
+    text::printable_letter,
     trace::{TraceSource, take_trace_header},
 };
 
@@ -119,7 +120,7 @@ pub(crate) fn path_hash(path: &[u8]) -> u64 {
 }
 
 fn bounded(text: &str, limit: usize) -> String {
-    let mut text: String = text.chars().take(limit).map(printable).collect();
+    let mut text: String = text.chars().take(limit).map(printable_letter).collect();
     cut(&mut text, limit);
     text
 }

@@ -1,5 +1,7 @@
 //! Paths to routes: what changes from request to request is folded, so that few routes remain.
 
+use super::text::printable_letter;
+
 /// Most bytes of a route.
 pub(crate) const ROUTE_BYTES: usize = 256;
 /// Segments of a path that are looked at.
@@ -287,7 +289,7 @@ fn fold_digits(segment: &str) -> String {
             continue;
         }
         push_digits(&mut folded, &mut digits);
-        folded.push(printable(letter));
+        folded.push(printable_letter(letter));
     }
     push_digits(&mut folded, &mut digits);
     folded
@@ -303,15 +305,7 @@ fn push_digits(folded: &mut String, digits: &mut String) {
 }
 
 fn push_printable(text: &mut String, more: &str) {
-    text.extend(more.chars().map(printable));
-}
-
-pub(crate) fn printable(letter: char) -> char {
-    if letter.is_control() {
-        char::REPLACEMENT_CHARACTER
-    } else {
-        letter
-    }
+    text.extend(more.chars().map(printable_letter));
 }
 
 /// Whether text before a `=` is a name, and not a secret that holds a `=`.

@@ -4,12 +4,9 @@
 pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
     let mut text = String::with_capacity(bytes.len().min(limit));
     'chunks: for chunk in bytes.utf8_chunks() {
-        let broken = (!chunk.invalid().is_empty()).then_some('\u{fffd}');
+        let broken = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
         for character in chunk.valid().chars().chain(broken) {
-            let shown = match character {
-                control if control.is_control() => '\u{fffd}',
-                other => other,
-            };
+            let shown = printable_letter(character);
             if text.len() + shown.len_utf8() > limit {
                 break 'chunks;
             }
@@ -17,6 +14,15 @@ pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
         }
     }
     text
+}
+
+/// A letter that may be kept: control characters are replaced.
+pub(crate) fn printable_letter(letter: char) -> char {
+    if letter.is_control() {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        letter
+    }
 }
 
 /// Text when it is a code of a protocol: letters, digits and `_` only, 1 to 32 of them.

@@ -10,6 +10,7 @@ use gimli::{
     UnwindSection as _,
 };
 use profiler_image::elf_layout::{Layout, read_range};
+use profiler_model::percent;
 use profiler_unwind::Machine;
 
 /// Largest table that is read.
@@ -28,13 +29,12 @@ pub struct FramePointers {
 
 impl FramePointers {
     /// `part` of all code in percent.
-    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
     pub fn percent(&self, part: u64) -> f64 {
         let all = self
             .with_bytes
             .saturating_add(self.frameless_bytes)
             .saturating_add(self.without_bytes);
-        part as f64 * 100.0 / all.max(1) as f64
+        percent(part, all)
     }
 }
 

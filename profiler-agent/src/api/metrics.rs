@@ -8,7 +8,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use profiler_model::LossKind;
+use profiler_model::{LossKind, float};
 use profiler_recording::ProbeState;
 use profiler_sandbox::broker::left_behind;
 use prometheus_client::{
@@ -351,12 +351,8 @@ fn probes(registry: &mut Registry, state: &ApiState) {
     );
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a metric needs no more than 53 bits"
-)]
 fn seconds(time_ns: u64) -> f64 {
-    time_ns as f64 / 1e9
+    float(time_ns) / 1e9
 }
 
 fn signed(value: u64) -> i64 {

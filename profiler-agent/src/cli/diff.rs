@@ -3,7 +3,7 @@
 use std::{io::Read as _, time::Duration};
 
 use anyhow::{Context as _, Result};
-use profiler_model::printable::printable_within;
+use profiler_model::{float, printable::printable_within};
 use serde::Deserialize;
 
 use super::{
@@ -113,14 +113,13 @@ struct Function {
 
 impl Side {
     /// A part of this side, normalised and as it is shown.
-    #[expect(clippy::cast_precision_loss, reason = "a table shows few digits")]
     fn shown(&self, own: u64, is_share: bool) -> f64 {
         let whole = if is_share {
-            self.total as f64 / 100.0
+            float(self.total) / 100.0
         } else {
-            self.covered_ns as f64 / 1e9
+            float(self.covered_ns) / 1e9
         };
-        if whole > 0.0 { own as f64 / whole } else { 0.0 }
+        if whole > 0.0 { float(own) / whole } else { 0.0 }
     }
 
     fn line(&self) -> String {

@@ -18,6 +18,7 @@ use profiler_model::{
         FindingName,
     },
     diagnosis::{Diagnosis, Estimate, Matrix, Measurement},
+    float,
     significance::{self, ALPHA},
 };
 
@@ -312,14 +313,6 @@ fn of_total(what: &str, unit: &str, total: &ComparedTotal) -> String {
     } else {
         format!("{what} did not change by more than chance {numbers}")
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an interval needs few digits of its counts"
-)]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use profiler_model::{
     CheckupRecord, ProcessKey, RequestPoint, RequestSeries,
     diagnosis::{DiagnosedProcess, Estimate},
+    float,
 };
 
 use crate::diagnosis::student_quantile;
@@ -86,14 +87,6 @@ fn between(first: &RequestPoint, last: &RequestPoint) -> Block {
         cpu_us: float(last.cpu_ns.saturating_sub(first.cpu_ns)) / 1000.0,
         requests: float(last.requests.saturating_sub(first.requests)),
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an interval needs few digits of its sums"
-)]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

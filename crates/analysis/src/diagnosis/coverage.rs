@@ -6,10 +6,11 @@ use profiler_model::hexadecimal as build_id_text;
 use profiler_model::{
     FrameSpace, ModuleId, ModuleKind, NameClass, Profile, SampleRow, StackFault, ThreadState,
     diagnosis::{Coverage, UnnamedModule},
+    percent,
     printable::printable,
 };
 
-use super::{attribute::Attribution, interval::float, matrix::CellSums, rules::NO_SYMBOLS};
+use super::{attribute::Attribution, matrix::CellSums, rules::NO_SYMBOLS};
 use crate::render::{names::module_name, quality};
 
 /// Named samples that conclusions need, in percent.
@@ -136,9 +137,4 @@ fn supply(modules: &[UnnamedModule]) -> String {
         ),
         None => "stacks: those that were taken have no user frames".to_owned(),
     }
-}
-
-/// A share; 0 of nothing.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
-    float(part) * 100.0 / float(whole.max(1))
 }

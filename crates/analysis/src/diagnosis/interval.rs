@@ -5,7 +5,7 @@
 //! (Cochran, Sampling Techniques, 3rd edition, 6.3), and it is never narrower than what the number of
 //! samples alone allows (Wilson, 1927).
 
-use profiler_model::{diagnosis::Estimate, significance};
+use profiler_model::{diagnosis::Estimate, float, significance};
 
 /// Chance that an interval misses.
 pub(super) const ALPHA: f64 = 0.05;
@@ -118,14 +118,6 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
         sum += term / power;
     }
     sum
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an interval needs few digits of its sums"
-)]
-pub(super) fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use profiler_model::{
         CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, LoopStall, LoopThread,
         ThreadRole, Workers,
     },
+    percent,
     printable::printable,
 };
 
@@ -118,7 +119,7 @@ impl Measurements<'_> {
             .into_iter()
             .map(|(frame, samples, ns)| EvidenceFrame {
                 frame,
-                share_percent: super::coverage::percent(ns, sums.ns),
+                share_percent: percent(ns, sums.ns),
                 samples,
             })
             .collect();
@@ -186,7 +187,7 @@ impl Measurements<'_> {
             .map(|thread| (thread, of_thread(thread)));
         let (worst, (stalls, stalled_ns)) = threads.max_by_key(|(_, (_, ns))| *ns)?;
         let loops = report.threads.iter().map(|thread| thread.loops).sum();
-        let percent = super::coverage::percent(stalled_ns, self.window_ns).min(100.0);
+        let stalled = percent(stalled_ns, self.window_ns).min(100.0);
         let text = format!(
             "Thread {} ({}) was away from its event loop for longer than {} ms {stalls} times, {} ms in all.",
             printable(&worst.name),
@@ -194,7 +195,7 @@ impl Measurements<'_> {
             report.threshold_ms,
             stalled_ns / 1_000_000
         );
-        let mut measured = Measured::counted(exact(percent), loops, Some(text));
+        let mut measured = Measured::counted(exact(stalled), loops, Some(text));
         // A frame that held a thread many times is reported once.
         let mut leaves: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for stall in report.stalls.iter().filter(|stall| counted(stall)) {
@@ -211,7 +212,7 @@ impl Measurements<'_> {
             .take(EVIDENCE)
             .map(|(frame, (ns, samples))| EvidenceFrame {
                 frame: printable(frame).into_owned(),
-                share_percent: super::coverage::percent(ns, self.window_ns),
+                share_percent: percent(ns, self.window_ns),
                 samples,
             })
             .collect();
@@ -304,7 +305,7 @@ impl<'a> Switches<'a> {
             .take(EVIDENCE)
             .map(|((frame, level), samples)| EvidenceFrame {
                 frame: frame_text(self.profile, frame, level),
-                share_percent: super::coverage::percent(samples, self.count),
+                share_percent: percent(samples, self.count),
                 samples,
             })
             .collect();

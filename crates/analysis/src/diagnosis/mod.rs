@@ -55,6 +55,7 @@ use profiler_model::{
         Configuration, DiagnosedProcess, DiagnosedWindow, Diagnosis, Measurement, RulesInForce,
         Totals,
     },
+    float, percent,
     printable::printable,
 };
 
@@ -77,13 +78,13 @@ fn sampled_time<'a>(profile: &'a Profile, limits: &mut Vec<String>) -> Cow<'a, P
             "{:.0} % of the CPU time lies between two samples, where threads ran for less than a \
              period: the samples of each thread stand for it. An on-CPU result at a higher rate \
              shows more.",
-            coverage::percent(shared_ns, cpu_ns)
+            percent(shared_ns, cpu_ns)
         ));
     }
     if left_ns > 0 {
         limits.push(format!(
             "{:.0} % of the CPU time is that of threads without a sample and is not in the matrix.",
-            coverage::percent(left_ns, cpu_ns)
+            percent(left_ns, cpu_ns)
         ));
         sampled.drop_unsampled();
     }
@@ -248,7 +249,7 @@ fn processes(
                 container: (!container.is_empty()).then(|| printable(container).into_owned()),
                 rule_set: rules.sets[rules.set_of(comm, exe)].id.get_ref().clone(),
                 samples,
-                share_percent: coverage::percent(ns, sums.ns),
+                share_percent: percent(ns, sums.ns),
             }
         })
         .collect();
@@ -286,6 +287,6 @@ fn window(input: &DiagnosisInput<'_>) -> DiagnosedWindow {
     DiagnosedWindow {
         from_ns: profile.origin_ns.saturating_add(profile.from_ns),
         to_ns: profile.origin_ns.saturating_add(profile.to_ns),
-        duration_s: interval::float(length) / 1e9,
+        duration_s: float(length) / 1e9,
     }
 }

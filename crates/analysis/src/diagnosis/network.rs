@@ -3,9 +3,10 @@
 use profiler_model::{
     EdgeTable, SideMetrics, Values,
     diagnosis::{NetworkReport, WaitLengths},
+    float, percent,
 };
 
-use super::{coverage::percent, input::DiagnosisInput, interval::float};
+use super::input::DiagnosisInput;
 
 /// The report, and how much was sent, in calls.
 #[derive(Clone, Debug)]

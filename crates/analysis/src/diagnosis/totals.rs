@@ -3,9 +3,10 @@
 use profiler_model::{
     ObservedProcess,
     diagnosis::{Configuration, Configured, Estimate, Requests, Throttled, Totals},
+    float, percent,
 };
 
-use super::{coverage::percent, input::DiagnosisInput, interval::float, matrix::CellSums};
+use super::{input::DiagnosisInput, matrix::CellSums};
 
 /// The kernel accounts time to a process in steps of this, at each of two readings.
 const TICK_NS: u64 = 10_000_000;

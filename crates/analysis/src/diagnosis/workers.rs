@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use profiler_model::{
     Profile, SampleRow, ThreadId, ThreadState, WaitReason,
     diagnosis::{Imbalance, ThreadRole, WorkerThread, WorkerWait, Workers},
+    float, percent,
     printable::printable,
 };
 
 use super::{
     DiagnosisRules,
-    coverage::percent,
     input::DiagnosisInput,
-    interval::{ALPHA, float, share_at},
+    interval::{ALPHA, share_at},
     matrix::CellSums,
     totals,
 };

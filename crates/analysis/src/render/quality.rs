@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use profiler_model::{
     Frame, FrameId, FrameSpace, ModuleId, ModuleKind, NameClass, NameSource, Profile, StackId,
+    percent,
 };
 
 use super::runtimes::Runtime;
@@ -72,18 +73,13 @@ impl NameQuality {
 
     /// `part` of all frames in percent; 0 without frames.
     pub fn percent(&self, part: u64) -> f64 {
-        share(part, self.frames())
+        percent(part, self.frames())
     }
 
     /// `part` of the samples with user frames in percent; 0 without samples.
     pub fn sample_percent(&self, part: u64) -> f64 {
-        share(part, self.samples)
+        percent(part, self.samples)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
-fn share(part: u64, whole: u64) -> f64 {
-    part as f64 * 100.0 / whole.max(1) as f64
 }
 
 /// What is known of a frame by itself.

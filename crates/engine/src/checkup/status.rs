@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use profiler_model::{Target, Task, TaskId, TaskKind, TaskState};
+use profiler_model::{Target, Task, TaskId, TaskKind, TaskState, float};
 
 use super::plan::{KINDS, PREFIX};
 
@@ -131,13 +131,12 @@ fn state(tasks: &[&Arc<Task>]) -> CheckupState {
 }
 
 /// The longest rest of its tasks.
-#[expect(clippy::cast_precision_loss, reason = "seconds of at most an hour")]
 fn ends_in_s(tasks: &[&Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Option<f64> {
     let mut longest = None;
     for task in tasks.iter().filter(|task| !task.state.is_final()) {
         let whole = task.duration_s()?.saturating_mul(1_000_000_000);
         let end = task.started_ns?.saturating_add(whole);
-        let rest = end.saturating_sub(now_of(task)) as f64 / 1e9;
+        let rest = float(end.saturating_sub(now_of(task))) / 1e9;
         longest = Some(longest.map_or(rest, |longest: f64| longest.max(rest)));
     }
     longest

@@ -7,7 +7,7 @@ use std::{
 };
 
 use profiler_image::proc_dir::{ProcDir, ProcessStat, list_pids, read_stat};
-use profiler_model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
+use profiler_model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo, float};
 use tokio::sync::broadcast;
 
 use super::{
@@ -105,8 +105,7 @@ impl ProcessTable {
                 refreshes: 0,
                 hierarchy_known: false,
             }),
-            #[expect(clippy::cast_precision_loss, reason = "100 in practice")]
-            ticks_per_second: rustix::param::clock_ticks_per_second() as f64,
+            ticks_per_second: float(rustix::param::clock_ticks_per_second()),
             names: ContainerDirectory::default(),
             recorded: None,
         };
@@ -407,8 +406,7 @@ impl ProcessTable {
         if elapsed > LONGEST_INTERVAL {
             return (None, new);
         }
-        #[expect(clippy::cast_precision_loss, reason = "ticks of at most 30 s")]
-        let ticks = new.ticks.saturating_sub(old.ticks) as f64;
+        let ticks = float(new.ticks.saturating_sub(old.ticks));
         let share = ticks / self.shared.ticks_per_second / elapsed.as_secs_f64() * 100.0;
         (Some(share), new)
     }

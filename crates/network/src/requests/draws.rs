@@ -5,6 +5,8 @@
 //! random, and the variance is that between the groups (Wolter 2007, Introduction to Variance Estimation, 2.4), so that
 //! no draw has to be remembered. Where one draw has requests at several n, the variance comes out too high, never too low.
 
+use profiler_model::float;
+
 use super::observed_request::ObservedRequest;
 
 const GROUPS: usize = 64;
@@ -111,7 +113,7 @@ impl Draws {
     }
 
     fn between(&self) -> f64 {
-        let groups = number(GROUPS as u64);
+        let groups = float(GROUPS as u64);
         let mean = self.groups.iter().sum::<f64>() / groups;
         let squares = self.groups.iter().map(|sum| (sum - mean).powi(2));
         squares.sum::<f64>() * groups / (groups - 1.0)
@@ -120,9 +122,9 @@ impl Draws {
     /// Requests of one draw, on average. Draws are counted by the groups without one (Whang, Vander-Zanden and Taylor 1990, A
     /// Linear-Time Probabilistic Counting Algorithm), the last of which is never taken for filled.
     fn requests_of_one(&self) -> f64 {
-        let groups = number(GROUPS as u64);
+        let groups = float(GROUPS as u64);
         let empty = f64::from(self.drawn.count_zeros().max(1));
-        number(self.requests) / (groups * (groups / empty).ln())
+        float(self.requests) / (groups * (groups / empty).ln())
     }
 }
 
@@ -135,14 +137,6 @@ fn spread(draws: u32) -> f64 {
 fn pairs(one_of: u32) -> f64 {
     let n = f64::from(one_of);
     n * (n - 1.0)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "estimates need no more than 53 bits"
-)]
-fn number(number: u64) -> f64 {
-    number as f64
 }
 
 /// The group of what decided that a request was captured: the client's port, as all connections with the same one are captured

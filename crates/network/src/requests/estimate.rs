@@ -7,6 +7,8 @@
 
 use core::ops::Add;
 
+use profiler_model::float;
+
 use crate::edges::Traffic;
 
 /// The most spans. When they are full, they are merged in pairs.
@@ -168,14 +170,6 @@ impl Coverage {
 
 fn ratio(traffic: Traffic) -> f64 {
     float(traffic.moved.max(traffic.captured)) / float(traffic.captured.max(1))
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "estimates need no more than 53 bits"
-)]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 /// So many times `number`, rounded.

@@ -188,9 +188,8 @@ impl From<&model::Sidecar> for RequestSidecar {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
 fn share(part: u64, all: u64) -> f64 {
-    part as f64 / all.max(1) as f64
+    model::float(part) / model::float(all.max(1))
 }
 
 impl From<&model::SidecarTimes> for RequestTimes {

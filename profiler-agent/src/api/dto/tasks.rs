@@ -292,7 +292,6 @@ fn frequency_asked(origin: &model::TaskOrigin) -> Option<u32> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
 fn progress(task: &model::Task, now_ns: u64) -> Option<f64> {
     let whole = task.duration_s()?.saturating_mul(1_000_000_000);
     if task.state == model::TaskState::Finished {
@@ -300,7 +299,7 @@ fn progress(task: &model::Task, now_ns: u64) -> Option<f64> {
     }
     let end = task.ended_ns.unwrap_or(now_ns);
     let passed = task.started_ns.map_or(0, |start| end.saturating_sub(start));
-    Some((passed as f64 / whole.max(1) as f64).clamp(0.0, 1.0))
+    Some((model::float(passed) / model::float(whole.max(1))).clamp(0.0, 1.0))
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,7 +4,7 @@ use std::{fmt::Error, time::Instant};
 
 use profiler_common::network::BOUNDS_US;
 use profiler_model::{
-    EDGE_METRICS, EdgeMetric, EdgeReading, EdgeTable, EdgeUnit, printable::printable,
+    EDGE_METRICS, EdgeMetric, EdgeReading, EdgeTable, EdgeUnit, float, printable::printable,
 };
 use prometheus_client::{
     collector::Collector,
@@ -204,14 +204,6 @@ fn buckets(counts: &[u64]) -> Vec<(f64, u64)> {
         below = 0;
     }
     buckets
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a metric needs no more than 53 bits"
-)]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 fn signed(value: u64) -> i64 {

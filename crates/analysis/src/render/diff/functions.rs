@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use profiler_model::{
-    Pair,
+    Pair, float,
     significance::{ALPHA, Test, adjusted, proportions, rates},
 };
 
@@ -279,12 +279,4 @@ fn judge(functions: &mut [FunctionChange], scale: &Scale, unknown: Option<Unknow
     for ((place, test), q) in tests.into_iter().zip(adjusted(&values)) {
         functions[place].verdict = Verdict::Tested { test, q };
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "shares and rates need no more than 53 bits"
-)]
-fn float(value: u64) -> f64 {
-    value as f64
 }

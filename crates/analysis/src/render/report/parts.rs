@@ -1,8 +1,11 @@
 //! The parts of a report around its findings.
 
-use profiler_model::diagnosis::{
-    Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, LoopLengths, Matrix,
-    NetworkReport, Totals, WorkerThread, Workers,
+use profiler_model::{
+    diagnosis::{
+        Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, LoopLengths,
+        Matrix, NetworkReport, Totals, WorkerThread, Workers,
+    },
+    float,
 };
 
 use super::document::{Block, Inline, Piece, plain, quoted};
@@ -384,7 +387,6 @@ fn section(title: &str, lines: Vec<Inline>) -> Vec<Block> {
     vec![Block::Heading(title.to_owned()), Block::Bullets(lines)]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times need few digits")]
 fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
+    float(ns) / 1e6
 }
