@@ -1,6 +1,8 @@
 //! Builds profiles by interning: equal strings, frames and stacks are stored once.
 
-use std::{collections::HashMap, hash::Hash};
+use std::hash::Hash;
+
+use indexmap::{IndexMap, IndexSet};
 
 use super::{
     Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
@@ -45,35 +47,44 @@ impl Held for ProfileThread {}
 /// A table that gives equal values the same index.
 #[derive(Debug)]
 struct Interner<T> {
-    items: Vec<T>,
-    index: HashMap<T, u32>,
-    /// About what both take.
+    items: IndexSet<T>,
+    /// About what it takes.
     bytes: u64,
 }
 
-impl<T: Clone + Eq + Hash + Held> Interner<T> {
+impl<T: Eq + Hash + Held> Interner<T> {
     fn new() -> Self {
         Self {
-            items: Vec::new(),
-            index: HashMap::new(),
+            items: IndexSet::new(),
             bytes: 0,
         }
     }
 
     fn intern(&mut self, item: T) -> u32 {
-        if let Some(id) = self.index.get(&item) {
-            return *id;
+        let bytes = size_of::<T>() + item.held_bytes() + OVERHEAD;
+        let (index, is_new) = self.items.insert_full(item);
+        if is_new {
+            self.bytes += bytes as u64;
         }
-        let id = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
-        self.bytes += 2 * (size_of::<T>() + item.held_bytes() + OVERHEAD) as u64;
-        self.items.push(item.clone());
-        self.index.insert(item, id);
-        id
+        id(index)
+    }
+
+    fn get(&self, id: u32) -> Option<&T> {
+        self.items.get_index(id as usize)
+    }
+
+    fn into_items(self) -> Vec<T> {
+        self.items.into_iter().collect()
     }
 }
 
-/// What an entry of a table costs beside its value: room that tables keep free, and the allocator's own.
-const OVERHEAD: usize = 32;
+fn id(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// What an entry of a table costs beside its value: hash and index, room that tables keep free, and the allocator's
+/// own.
+const OVERHEAD: usize = 64;
 
 /// Everything of a sample row but its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,8 +117,7 @@ pub struct ProfileBuilder {
     stacks: Interner<Stack>,
     processes: Interner<ProfileProcess>,
     threads: Interner<ProfileThread>,
-    rows: HashMap<RowKey, RowSums>,
-    row_order: Vec<RowKey>,
+    rows: IndexMap<RowKey, RowSums>,
     losses: Losses,
     stack_quality: StackQuality,
 }
@@ -128,16 +138,15 @@ impl ProfileBuilder {
             stacks: Interner::new(),
             processes: Interner::new(),
             threads: Interner::new(),
-            rows: HashMap::new(),
-            row_order: Vec::new(),
+            rows: IndexMap::new(),
             losses: Losses::default(),
             stack_quality: StackQuality::default(),
         }
     }
 
     pub fn string(&mut self, text: &str) -> StrId {
-        match self.strings.index.get(text) {
-            Some(id) => *id,
+        match self.strings.items.get_index_of(text) {
+            Some(index) => id(index),
             None => self.strings.intern(text.to_owned()),
         }
     }
@@ -175,33 +184,28 @@ impl ProfileBuilder {
     /// The name of the real function at a frame; empty when there is none.
     pub fn function_name(&self, frame: FrameId) -> &str {
         self.frames
-            .items
-            .get(frame as usize)
+            .get(frame)
             .and_then(|frame| frame.functions.last())
-            .and_then(|function| self.strings.items.get(function.name as usize))
+            .and_then(|function| self.strings.get(function.name))
             .map_or("", String::as_str)
     }
 
     /// Where the code of a frame runs.
     pub fn space(&self, frame: FrameId) -> Option<FrameSpace> {
-        let frame = self.frames.items.get(frame as usize);
-        frame.map(|frame| frame.space)
+        self.frames.get(frame).map(|frame| frame.space)
     }
 
     /// Whether the outermost of these frames is in executable memory without a file. No thread begins there, so it
     /// has a caller.
     pub fn begins_without_a_file(&self, frames: &[FrameId]) -> bool {
-        let outermost = frames
-            .last()
-            .and_then(|id| self.frames.items.get(*id as usize));
-        let module = outermost.and_then(|frame| self.modules.items.get(frame.module as usize));
+        let outermost = frames.last().and_then(|id| self.frames.get(*id));
+        let module = outermost.and_then(|frame| self.modules.get(frame.module));
         module.is_some_and(|module| module.kind == ModuleKind::Anonymous)
     }
 
     /// About the memory that the builder takes.
     pub fn bytes(&self) -> u64 {
-        let rows =
-            self.row_order.len() * (2 * size_of::<RowKey>() + size_of::<RowSums>() + OVERHEAD);
+        let rows = self.rows.len() * (size_of::<RowKey>() + size_of::<RowSums>() + OVERHEAD);
         self.strings.bytes
             + self.modules.bytes
             + self.frames.bytes
@@ -244,11 +248,7 @@ impl ProfileBuilder {
             state,
             waker,
         };
-        let order = &mut self.row_order;
-        let sums = self.rows.entry(key).or_insert_with(|| {
-            order.push(key);
-            RowSums::default()
-        });
+        let sums = self.rows.entry(key).or_default();
         sums.count = sums.count.saturating_add(count);
         sums.total_ns = sums.total_ns.saturating_add(total_ns);
     }
@@ -271,7 +271,7 @@ impl ProfileBuilder {
 
     /// True when no sample and no loss was added.
     pub fn is_empty(&self) -> bool {
-        self.row_order.is_empty() && self.losses.is_empty()
+        self.rows.is_empty() && self.losses.is_empty()
     }
 
     /// Adds everything in `other`, which must have passed [`Profile::check`].
@@ -385,23 +385,22 @@ impl ProfileBuilder {
 
     pub fn finish(self) -> Profile {
         let (from_ns, to_ns) = self.range.unwrap_or((0, 0));
-        let rows = self.rows;
         Profile {
             origin_ns: self.origin_ns,
             from_ns,
             to_ns,
             bucket_ns: self.bucket_ns,
             clock: self.clock,
-            strings: self.strings.items,
-            modules: self.modules.items,
-            frames: self.frames.items,
-            stacks: self.stacks.items,
-            processes: self.processes.items,
-            threads: self.threads.items,
+            strings: self.strings.into_items(),
+            modules: self.modules.into_items(),
+            frames: self.frames.into_items(),
+            stacks: self.stacks.into_items(),
+            processes: self.processes.into_items(),
+            threads: self.threads.into_items(),
             samples: self
-                .row_order
-                .iter()
-                .map(|key| {
+                .rows
+                .into_iter()
+                .map(|(key, RowSums { count, total_ns })| {
                     let RowKey {
                         thread,
                         stack,
@@ -409,8 +408,7 @@ impl ProfileBuilder {
                         bucket,
                         state,
                         waker,
-                    } = *key;
-                    let RowSums { count, total_ns } = rows.get(key).copied().unwrap_or_default();
+                    } = key;
                     SampleRow {
                         thread,
                         stack,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use indexmap::IndexSet;
 use profiler_model::Profile;
 
 use super::{
@@ -82,9 +83,10 @@ pub fn columns(profile: &Profile, bucket_ms: u64, value: Value, limit: usize) ->
         .zip(cells)
         .map(|(summary, cells)| naming.thread(summary, cells, stacks_per_bucket))
         .collect();
+    let (labels, stacks) = naming.finish();
     Columns {
-        labels: naming.written,
-        stacks: naming.stacks,
+        labels,
+        stacks,
         threads,
         other_threads: others.len(),
         other_amount: others
@@ -95,14 +97,12 @@ pub fn columns(profile: &Profile, bucket_ms: u64, value: Value, limit: usize) ->
     }
 }
 
-/// Numbers labels and stacks as they are first used.
+/// Numbers stacks as they are first used.
 struct Naming<'a> {
     profile: &'a Profile,
     labelled: tree::Labelled<'a>,
-    numbers: HashMap<u32, u32>,
-    written: Vec<Label>,
-    known: HashMap<Vec<u32>, u32>,
-    stacks: Vec<Vec<u32>>,
+    /// By the labels of the profile.
+    stacks: IndexSet<Vec<u32>>,
     frames: usize,
 }
 
@@ -111,10 +111,7 @@ impl<'a> Naming<'a> {
         Self {
             profile,
             labelled: tree::Labelled::new(profile),
-            numbers: HashMap::new(),
-            written: Vec::new(),
-            known: HashMap::new(),
-            stacks: Vec::new(),
+            stacks: IndexSet::new(),
             frames: 0,
         }
     }
@@ -159,39 +156,43 @@ impl<'a> Naming<'a> {
     }
 
     fn number(&mut self, mut labels: Vec<u32>) -> u32 {
-        if let Some(number) = self.known.get(&labels) {
-            return *number;
+        if let Some(number) = self.stacks.get_index_of(&labels) {
+            return id(number);
         }
         let room = MAX_FRAMES.saturating_sub(self.frames);
         if labels.len() > room {
             labels.truncate(room);
             labels.push(tree::OTHER);
-            if let Some(number) = self.known.get(&labels) {
-                return *number;
+            if let Some(number) = self.stacks.get_index_of(&labels) {
+                return id(number);
             }
         }
         self.frames += labels.len();
-        let written = labels.iter().map(|label| self.label(*label)).collect();
-        let number = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
-        self.stacks.push(written);
-        self.known.insert(labels, number);
-        number
+        id(self.stacks.insert_full(labels).0)
     }
 
-    fn label(&mut self, label: u32) -> u32 {
-        let next = u32::try_from(self.written.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(label).or_insert(next);
-        if number == next {
+    /// The labels in use, as they are first used, and the stacks by their numbers.
+    fn finish(self) -> (Vec<Label>, Vec<Vec<u32>>) {
+        let mut used: IndexSet<u32> = IndexSet::new();
+        let mut stacks: Vec<Vec<u32>> = self.stacks.into_iter().collect();
+        for label in stacks.iter_mut().flatten() {
+            *label = id(used.insert_full(*label).0);
+        }
+        let written = used.into_iter().map(|label| {
             let label = &self.labelled.labels[label as usize];
-            self.written.push(Label {
+            Label {
                 name: label.name.clone().into_owned(),
                 module: label.module.to_owned(),
                 file: label.file.to_owned(),
                 line: label.line,
                 kind: label.kind as u8,
                 source: source_code(label.source),
-            });
-        }
-        number
+            }
+        });
+        (written.collect(), stacks)
     }
+}
+
+fn id(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -6,7 +6,7 @@
 mod columns;
 mod functions;
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 pub use functions::{FunctionChange, Norm, Report, Unknown, Verdict, report};
 use profiler_model::{Clock, IdleShare, Pair, ProcessKey, Profile};
@@ -108,7 +108,7 @@ pub(super) struct UnionNode {
 /// The union while it grows: parents come before their children, siblings in no order.
 struct Union<'a> {
     labels: Vec<Label<'a>>,
-    known: HashMap<(String, String, u8), u32>,
+    known: HashMap<(Cow<'a, str>, &'a str, u8), u32>,
     parents: Vec<u32>,
     of_node: Vec<u32>,
     own: Vec<Pair>,
@@ -148,11 +148,7 @@ impl<'a> Union<'a> {
 
     fn label(&mut self, label: &Label<'a>) -> u32 {
         let file = label.module.rsplit('/').next().unwrap_or_default();
-        let key = (
-            label.name.clone().into_owned(),
-            file.to_owned(),
-            label.kind as u8,
-        );
+        let key = (label.name.clone(), file, label.kind as u8);
         let next = u32::try_from(self.labels.len()).unwrap_or(u32::MAX);
         let index = *self.known.entry(key).or_insert(next);
         match self.labels.get_mut(index as usize) {
