@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
-        Server, ServerError, ServerTls, TlsError, Token, Tokens,
+        Server, ServerError, ServerTls, Statistics, TlsError, Token, Tokens,
     },
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     recent_log::RecentLog,
@@ -41,7 +41,6 @@ use profiler_recorder::{
         KindCollector, NetworkCollector, NetworkConfig, ProbeStatuses, ProcessEvents,
         SampleRecorder, SampleRecorderConfig,
     },
-    statistics_lease::StatisticsLease,
 };
 
 /// Longest time for everything to end after a signal.
@@ -297,7 +296,10 @@ impl App {
             inspection: Inspection::new(
                 config.masked(),
                 RecentLog::own(),
-                StatisticsLease::new(kernel.statistics.is_some(), enable_statistics),
+                Statistics {
+                    always: kernel.statistics.is_some(),
+                    enable: enable_statistics,
+                },
             ),
             shutdown: shutdown.clone(),
         });

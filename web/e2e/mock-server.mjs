@@ -23,7 +23,7 @@ import {
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { containerList, podRefusal } from "./mock_names.mjs";
-import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
+import { CONFIG, FEATURES, kernelObjects, measuredRuns, processSymbols } from "./mock_node.mjs";
 import { requestsOf } from "./mock_requests.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
@@ -359,8 +359,8 @@ function apiRoute(agent, request, url, response, body) {
   if (resource === "meta") return sendJson(response, 200, { ...META, role: agent.role });
   if (resource === "probes") return sendJson(response, 200, { items: META.probes });
   if (resource === "self" && rest[0] === "kernel") {
-    if (rest[1] === "statistics") agent.statisticsUntil = Date.now() + JSON.parse(body).seconds * 1000;
-    return sendJson(response, 200, kernelObjects(agent));
+    const isMeasured = rest[1] === "statistics";
+    return sendJson(response, 200, isMeasured ? measuredRuns(agent, JSON.parse(body)) : kernelObjects(agent));
   }
   if (resource === "features") return sendJson(response, 200, { items: FEATURES });
   if (resource === "config") return sendJson(response, 200, { items: CONFIG });

@@ -35,10 +35,15 @@ export function processSymbols(process) {
   };
 }
 
-export function kernelObjects(agent) {
-  const seconds = (Date.now() - agent.startedAt) / 1000;
-  const left = Math.max(0, Math.round(((agent.statisticsUntil ?? 0) - Date.now()) / 1000));
-  const on = left > 0;
+/** Two readings with a time between them in which runs were measured. */
+export function measuredRuns(agent, { duration_ms }) {
+  const before = kernelObjects(agent, true);
+  const after = kernelObjects(agent, true, duration_ms);
+  return { before, after, elapsed_ns: duration_ms * 1e6 };
+}
+
+export function kernelObjects(agent, on = false, laterMs = 0) {
+  const seconds = (Date.now() - agent.startedAt + laterMs) / 1000;
   const program = (id, name, rate, ns, instructions) => ({
     id,
     name,
@@ -79,7 +84,7 @@ export function kernelObjects(agent) {
       ),
       map(25, "COUNTERS", "per-CPU array", null, 24, 2048, "an array: every entry exists from the start"),
     ],
-    statistics: { on, by: on ? "request" : null, seconds_left: on ? left : null },
+    statistics: { on, by: on ? "request" : null },
   };
 }
 

@@ -7,4 +7,3 @@
 pub mod bpf;
 pub mod features;
 pub mod probes;
-pub mod statistics_lease;

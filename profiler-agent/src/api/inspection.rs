@@ -3,6 +3,8 @@
 
 use std::{
     collections::HashMap,
+    io,
+    os::fd::OwnedFd,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -12,13 +14,8 @@ use profiler_symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeC
 use tokio::sync::Semaphore;
 
 use crate::recent_log::RecentLog;
-use profiler_recorder::{
-    bpf::{self, LoadedMap, LoadedProgram},
-    statistics_lease::StatisticsLease,
-};
+use profiler_recorder::bpf::{self, LoadedMap, LoadedProgram};
 
-/// Entries of maps are counted at most so often.
-const KERNEL_AGE: Duration = Duration::from_secs(1);
 /// Symbol files may come meanwhile, and programs may load libraries.
 const FORECAST_AGE: Duration = Duration::from_mins(1);
 const MOST_FORECASTS: usize = 512;
@@ -29,14 +26,24 @@ pub struct Inspection {
     /// Settings in force, without secrets.
     pub configuration: Vec<(&'static str, String)>,
     pub log: RecentLog,
-    pub statistics: StatisticsLease,
-    kernel: Mutex<Option<(Instant, Arc<KernelObjects>)>>,
+    pub statistics: Statistics,
+    kernel: Mutex<Option<Arc<KernelObjects>>>,
     forecasts: Forecasts,
+}
+
+/// The kernel's statistics of BPF programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Statistics {
+    /// The agent keeps them on for its life.
+    pub always: bool,
+    /// Turns them on until the descriptor is dropped.
+    pub enable: fn() -> io::Result<OwnedFd>,
 }
 
 /// Programs and maps of the agent in the kernel.
 #[derive(Debug)]
 pub(super) struct KernelObjects {
+    pub(super) at: Instant,
     pub(super) programs: Vec<LoadedProgram>,
     pub(super) maps: Vec<LoadedMap>,
 }
@@ -45,7 +52,7 @@ impl Inspection {
     pub fn new(
         configuration: Vec<(&'static str, String)>,
         log: RecentLog,
-        statistics: StatisticsLease,
+        statistics: Statistics,
     ) -> Self {
         Self {
             configuration,
@@ -56,18 +63,19 @@ impl Inspection {
         }
     }
 
-    /// What is loaded now (blocking).
-    pub(super) fn kernel_objects(&self) -> std::io::Result<Arc<KernelObjects>> {
+    /// What is loaded, read at most `age` ago (blocking).
+    pub(super) fn kernel_objects(&self, age: Duration) -> io::Result<Arc<KernelObjects>> {
         // Held while it reads: concurrent requests share one answer.
         let mut kept = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, objects)) = &*kept
-            && at.elapsed() < KERNEL_AGE
+        if let Some(objects) = &*kept
+            && objects.at.elapsed() < age
         {
             return Ok(Arc::clone(objects));
         }
         let (programs, maps) = bpf::loaded()?;
-        let objects = Arc::new(KernelObjects { programs, maps });
-        *kept = Some((Instant::now(), Arc::clone(&objects)));
+        let at = Instant::now();
+        let objects = Arc::new(KernelObjects { at, programs, maps });
+        *kept = Some(Arc::clone(&objects));
         Ok(objects)
     }
 

@@ -40,7 +40,7 @@ pub use dto::{
     Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList, TaskRequests,
     parse_sample_rule,
 };
-pub use inspection::Inspection;
+pub use inspection::{Inspection, Statistics};
 pub use mask::{MASK, masked};
 pub use router::{RouterError, openapi_json, router};
 pub use server::{Server, ServerError};

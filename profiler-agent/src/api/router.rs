@@ -93,7 +93,7 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(meta::probes))
         .routes(routes!(meta::agent_self))
         .routes(routes!(node::kernel))
-        .routes(routes!(node::lend_statistics))
+        .routes(routes!(node::measure_runs))
         .routes(routes!(node::feature_checks))
         .routes(routes!(node::configuration))
         .routes(routes!(support_bundle::support_bundle))

@@ -7,6 +7,7 @@ import type {
   Feature,
   KernelObjects,
   List,
+  MeasuredRuns,
   Meta,
   Probe,
   Problem,
@@ -207,7 +208,8 @@ export const api = {
     json<ProcessSymbols>(`/processes/${encodeURIComponent(id)}/symbols`, signal),
   kernelObjects: (signal?: AbortSignal) => json<KernelObjects>("/self/kernel", signal),
   /** Lets the kernel measure runs of programs for this long. */
-  lendStatistics: (seconds: number) => post<KernelObjects>("/self/kernel/statistics", { seconds }),
+  measureRuns: (durationMs: number) =>
+    post<MeasuredRuns>("/self/kernel/statistics", { duration_ms: durationMs }),
   features: (signal?: AbortSignal) => json<{ items: readonly Feature[] }>("/features", signal),
   config: (signal?: AbortSignal) => json<{ items: readonly Setting[] }>("/config", signal),
   supportBundle: async (): Promise<Blob> => (await request("/support-bundle")).blob(),

@@ -48,6 +48,7 @@ export type {
   KernelTable,
   Loss,
   MatchClass,
+  MeasuredRuns,
   Measurement,
   Memory,
   Meta,

@@ -25,7 +25,7 @@ const map = (id: number, name: string, entries: number | null, max: number): Ker
 const objects = (programs: KernelProgram[], on: boolean): KernelObjects => ({
   programs,
   maps: [],
-  statistics: { on, by: on ? "request" : null, seconds_left: null },
+  statistics: { on, by: on ? "request" : null },
 });
 
 describe("programs in the kernel", () => {

@@ -2,8 +2,8 @@
 // is open.
 
 import { effect, signal } from "@preact/signals";
-import { api } from "../api/client";
-import type { KernelObjects } from "../api/types";
+import { api, ProblemError } from "../api/client";
+import type { KernelObjects, MeasuredRuns } from "../api/types";
 import { access } from "./live";
 
 export interface KernelReading {
@@ -15,21 +15,51 @@ export interface KernelReading {
 export const kernelReadings = signal<readonly KernelReading[]>([]);
 /** How often it is asked; the node page sets it. */
 export const kernelPaceMs = signal(30_000);
+/** Whether runs of programs are measured each time; the node page sets it. */
+export const runsMeasured = signal(false);
+/** Why they are not, although they were asked for. */
+export const runsRefused = signal<string | null>(null);
 
-/** Takes a reading that came with another answer. */
-export function putKernelReading(objects: KernelObjects): void {
+/** How long runs are measured each time. */
+const MEASURED_MS = 1_000;
+
+function putReading(objects: KernelObjects): void {
   kernelReadings.value = [...kernelReadings.peek(), { at: performance.now(), objects }].slice(-2);
+}
+
+function putMeasured({ before, after, elapsed_ns }: MeasuredRuns): void {
+  const at = performance.now();
+  runsRefused.value = null;
+  kernelReadings.value = [
+    { at: at - elapsed_ns / 1e6, objects: before },
+    { at, objects: after },
+  ];
+}
+
+function read(): void {
+  api.kernelObjects().then(putReading, () => {
+    // The banner says what is wrong; the last reading stays.
+  });
+}
+
+function refuse(problem: unknown): void {
+  const { detail, hint } =
+    problem instanceof ProblemError
+      ? problem.problem
+      : { detail: "the agent does not answer", hint: undefined };
+  runsRefused.value = hint === undefined ? detail : `${detail}. ${hint}`;
+  read();
 }
 
 export function followKernel(): void {
   effect(() => {
     const pace = kernelPaceMs.value;
+    const measured = runsMeasured.value;
     if (access.value !== "granted") return;
     const ask = (): void => {
       if (document.visibilityState === "hidden") return;
-      api.kernelObjects().then(putKernelReading, () => {
-        // The banner says what is wrong; the last reading stays.
-      });
+      if (measured) api.measureRuns(MEASURED_MS).then(putMeasured, refuse);
+      else read();
     };
     ask();
     const timer = setInterval(ask, pace);

@@ -1,19 +1,15 @@
 // What the agent holds in the kernel: programs with what a run costs, maps with how full they are.
 
-import { useEffect, useState } from "preact/hooks";
-import { api, ProblemError } from "../api/client";
+import { useEffect } from "preact/hooks";
 import { bytes, count, duration, percent, visible } from "../lib/format";
 import { fillOf, mapRows, programRows, wholeName } from "../lib/kernel_objects";
 import { corePercent } from "../lib/task_cost";
-import { kernelPaceMs, kernelReadings, putKernelReading } from "../state/kernel";
+import { kernelPaceMs, kernelReadings, runsMeasured, runsRefused } from "../state/kernel";
 import { self } from "../state/live";
 import { Changing } from "./changing";
 
 const PACE_MS = 4_000;
 const CHIP_PACE_MS = 30_000;
-/** How long the statistics stay on after the page was last seen. */
-const LEASE_S = 15;
-const RENEW_MS = 8_000;
 /** Above this a map is nearly full. */
 const NEARLY_FULL = 0.8;
 
@@ -23,62 +19,37 @@ export function useKernelPace(): void {
     kernelPaceMs.value = PACE_MS;
     return () => {
       kernelPaceMs.value = CHIP_PACE_MS;
+      runsMeasured.value = false;
     };
   }, []);
-}
-
-/** Keeps the kernel's statistics on while `wanted`; returns why not. */
-function useLease(wanted: boolean): string | null {
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => {
-    if (!wanted) return;
-    const lend = (): void => {
-      if (document.visibilityState === "hidden") return;
-      api.lendStatistics(LEASE_S).then(
-        (objects) => {
-          setError(null);
-          putKernelReading(objects);
-        },
-        (problem: unknown) => {
-          const { detail, hint } =
-            problem instanceof ProblemError
-              ? problem.problem
-              : { detail: "the agent does not answer", hint: undefined };
-          setError(hint === undefined ? detail : `${detail}. ${hint}`);
-        },
-      );
-    };
-    lend();
-    const timer = setInterval(lend, RENEW_MS);
-    return () => clearInterval(timer);
-  }, [wanted]);
-  return wanted ? error : null;
 }
 
 const BY_TEXT = {
   agent: "measured all the time: the agent runs with --bpf-stats",
   kernel: "measured all the time: kernel.bpf_stats_enabled is 1",
-  request: "measured while this page asks for it",
 } as const;
 
 function Statistics() {
-  const [wanted, setWanted] = useState(false);
-  const error = useLease(wanted);
+  const wanted = runsMeasured.value;
+  const error = wanted ? runsRefused.value : null;
   const statistics = kernelReadings.value.at(-1)?.objects.statistics;
-  const fixed = statistics?.by === "agent" || statistics?.by === "kernel";
+  const by = statistics?.by;
+  const fixed = by === "agent" || by === "kernel";
   return (
     <div class="statistics">
-      {fixed && statistics?.by !== null && statistics !== undefined ? (
-        <p class="muted small">Runs are {BY_TEXT[statistics.by]}.</p>
+      {fixed ? (
+        <p class="muted small">Runs are {BY_TEXT[by]}.</p>
       ) : (
         <Changing>
           <label class="check">
             <input
               type="checkbox"
               checked={wanted}
-              onChange={(event) => setWanted(event.currentTarget.checked)}
+              onChange={(event) => {
+                runsMeasured.value = event.currentTarget.checked;
+              }}
             />
-            Measure runs while this page is open (costs about 20 ns a run)
+            Measure runs while this page is open (a second of every four; costs about 20 ns a run)
           </label>
         </Changing>
       )}

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::OwnedFd,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -550,10 +549,4 @@ impl KernelLog {
     pub fn flush(&mut self) {
         self.logger.flush();
     }
-}
-
-/// Enables the kernel's statistics of BPF programs while the descriptor lives (`CAP_SYS_ADMIN`,
-/// kernel 5.8). Costs about 20 ns a run.
-pub fn enable_statistics() -> std::io::Result<OwnedFd> {
-    aya::sys::enable_stats(aya::sys::Stats::RunTime).map_err(|error| error.io_error)
 }

@@ -23,6 +23,7 @@ mod programs;
 mod reader;
 mod sizes;
 mod slices;
+mod statistics;
 mod switches;
 mod tables;
 mod tls;
@@ -37,9 +38,7 @@ pub use event_loop::EventLoopLinks;
 pub use features::{cpu_count, has_loop_helper, online_cpus};
 pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, loaded};
-pub use loader::{
-    KernelLog, LoadedObject, MapReport, ObjectRequest, ProgramReport, enable_statistics,
-};
+pub use loader::{KernelLog, LoadedObject, MapReport, ObjectRequest, ProgramReport};
 pub use network_calls::CallPlan;
 pub use network_offsets::drop_reasons;
 pub use object::{embedded_programs, is_embedded};
@@ -54,6 +53,7 @@ pub use programs::{
 };
 pub use reader::{Record, RecordReader};
 pub use sizes::Counting;
+pub use statistics::{enable_statistics, machine_keeps_statistics};
 pub use switches::{Measured, Switches};
 pub use tls::{TlsLink, TlsProbe};
 pub use unwind_maps::{Capture, CaptureReader, TakeBack, UnwindMaps};

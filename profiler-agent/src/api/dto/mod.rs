@@ -51,7 +51,9 @@ pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use event_loop::EventLoop;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
-pub(super) use node::{FeatureList, KernelObjectList, LendStatistics, Setting, SettingList};
+pub(super) use node::{
+    FeatureList, KernelObjectList, MeasureRuns, MeasuredRuns, Setting, SettingList, StatisticsBy,
+};
 pub(super) use process_symbols::ProcessSymbols;
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 use profiler_recorder::{
     bpf::{LoadedMap, LoadedProgram},
     features::{self, Verdict},
-    statistics_lease::StatisticsState,
 };
 
 /// Everything that the agent holds in the kernel now.
@@ -55,43 +54,28 @@ pub(in crate::api) struct BpfStatistics {
     /// Null: off.
     #[schema(required)]
     by: Option<StatisticsBy>,
-    /// When a request's time is over.
-    #[schema(required)]
-    seconds_left: Option<u64>,
 }
 
-/// What keeps statistics on: `agent` is `--bpf-stats`, `kernel` is `kernel.bpf_stats_enabled`.
+/// What keeps statistics on: `agent` is `--bpf-stats`, `kernel` is `kernel.bpf_stats_enabled`, `request` is the request
+/// that this answers, until then.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum StatisticsBy {
+pub(in crate::api) enum StatisticsBy {
     Agent,
     Kernel,
     Request,
-}
-
-impl From<StatisticsState> for BpfStatistics {
-    fn from(state: StatisticsState) -> Self {
-        let (by, seconds_left) = match state {
-            StatisticsState::Off => (None, None),
-            StatisticsState::Agent => (Some(StatisticsBy::Agent), None),
-            StatisticsState::Kernel => (Some(StatisticsBy::Kernel), None),
-            StatisticsState::Lent(left) => (Some(StatisticsBy::Request), Some(left.as_secs())),
-        };
-        Self {
-            on: by.is_some(),
-            by,
-            seconds_left,
-        }
-    }
 }
 
 impl KernelObjectList {
     pub(in crate::api) fn new(
         programs: &[LoadedProgram],
         maps: &[LoadedMap],
-        state: StatisticsState,
+        by: Option<StatisticsBy>,
     ) -> Self {
-        let statistics = BpfStatistics::from(state);
+        let statistics = BpfStatistics {
+            on: by.is_some(),
+            by,
+        };
         let program = |program: &LoadedProgram| {
             let LoadedProgram {
                 id,
@@ -143,10 +127,19 @@ impl KernelObjectList {
 /// For how long the kernel shall measure runs of programs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::api) struct LendStatistics {
-    /// 1 to 600, from now.
-    #[schema(minimum = 1, maximum = 600)]
-    pub(in crate::api) seconds: u64,
+pub(in crate::api) struct MeasureRuns {
+    /// 100 to 10,000; the answer comes then.
+    #[schema(minimum = 100, maximum = 10_000)]
+    pub(in crate::api) duration_ms: u64,
+}
+
+/// Two readings, between which the kernel measured every run of a program.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct MeasuredRuns {
+    pub(in crate::api) before: KernelObjectList,
+    pub(in crate::api) after: KernelObjectList,
+    /// Between the two.
+    pub(in crate::api) elapsed_ns: u64,
 }
 
 /// One thing that this kernel or these privileges allow or not.

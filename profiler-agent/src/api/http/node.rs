@@ -1,32 +1,47 @@
 //! What the agent holds in the kernel, what the kernel allows, and the configuration in force.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use axum::{Json, extract::State};
 
 use crate::api::{
-    dto::{FeatureList, KernelObjectList, LendStatistics, Problem, Setting, SettingList},
+    dto::{
+        FeatureList, KernelObjectList, MeasureRuns, MeasuredRuns, Problem, Setting, SettingList,
+        StatisticsBy,
+    },
     error::ApiError,
     extract::JsonBody,
+    inspection::KernelObjects,
     parameters::Given,
     state::{ApiState, blocking},
 };
-use profiler_recorder::features;
+use profiler_recorder::{bpf::machine_keeps_statistics, features};
 
-/// Longest time for which a request turns the statistics on.
-const MOST_SECONDS: u64 = 600;
+/// Entries of maps are counted at most so often, but for measurements.
+const KERNEL_AGE: Duration = Duration::from_secs(1);
+/// Shortest and longest time for which a request measures, in milliseconds.
+const DURATION_MS: RangeInclusive<u64> = 100..=10_000;
 
 pub(super) async fn kernel_list(state: &ApiState) -> Result<KernelObjectList, ApiError> {
-    let shared = state.clone();
-    let objects = blocking(move || shared.parts.inspection.kernel_objects())
+    let objects = kernel_objects(state, KERNEL_AGE).await?;
+    let by = statistics_by(state);
+    Ok(KernelObjectList::new(&objects.programs, &objects.maps, by))
+}
+
+async fn kernel_objects(state: &ApiState, age: Duration) -> Result<Arc<KernelObjects>, ApiError> {
+    let state = state.clone();
+    blocking(move || state.parts.inspection.kernel_objects(age))
         .await?
-        .map_err(|error| ApiError::internal(format!("read /proc/self/fd: {error}")))?;
-    let statistics = state.parts.inspection.statistics.state();
-    Ok(KernelObjectList::new(
-        &objects.programs,
-        &objects.maps,
-        statistics,
-    ))
+        .map_err(|error| ApiError::internal(format!("read /proc/self/fd: {error}")))
+}
+
+/// What keeps the statistics on, whatever requests do.
+fn statistics_by(state: &ApiState) -> Option<StatisticsBy> {
+    if state.parts.inspection.statistics.always {
+        Some(StatisticsBy::Agent)
+    } else {
+        machine_keeps_statistics().then_some(StatisticsBy::Kernel)
+    }
 }
 
 pub(super) async fn feature_list() -> Result<FeatureList, ApiError> {
@@ -48,40 +63,50 @@ pub(in crate::api) async fn kernel(
     Ok(Json(kernel_list(&state).await?))
 }
 
-/// Lets the kernel measure runs of BPF programs for a while, which costs some 20 ns a run.
+/// Measures runs of BPF programs for a while, which costs some 20 ns a run, and answers then.
 #[utoipa::path(
     post, path = "/api/v1/self/kernel/statistics", tag = "agent",
-    request_body = LendStatistics,
+    request_body = MeasureRuns,
     responses(
-        (status = 200, body = KernelObjectList),
+        (status = 200, body = MeasuredRuns),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`statistics_refused`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]
-pub(in crate::api) async fn lend_statistics(
+pub(in crate::api) async fn measure_runs(
     State(state): State<ApiState>,
     _: Given<()>,
-    JsonBody(body): JsonBody<LendStatistics>,
-) -> Result<Json<KernelObjectList>, ApiError> {
-    if !(1..=MOST_SECONDS).contains(&body.seconds) {
+    JsonBody(MeasureRuns { duration_ms }): JsonBody<MeasureRuns>,
+) -> Result<Json<MeasuredRuns>, ApiError> {
+    if !DURATION_MS.contains(&duration_ms) {
         return Err(ApiError::invalid_field(
-            "seconds",
+            "duration_ms",
             format!(
-                "seconds must be between 1 and {MOST_SECONDS}, got {}",
-                body.seconds
+                "duration_ms must be between {} and {}, got {duration_ms}",
+                DURATION_MS.start(),
+                DURATION_MS.end()
             ),
         ));
     }
-    state
-        .parts
-        .inspection
-        .statistics
-        .lend(Duration::from_secs(body.seconds))
-        .map_err(|error| ApiError::StatisticsRefused {
+    let enabled = (state.parts.inspection.statistics.enable)().map_err(|error| {
+        ApiError::StatisticsRefused {
             detail: format!("turn on the kernel's BPF statistics: {error}"),
-        })?;
-    Ok(Json(kernel_list(&state).await?))
+        }
+    })?;
+    let before = kernel_objects(&state, Duration::ZERO).await?;
+    tokio::time::sleep(Duration::from_millis(duration_ms)).await;
+    let after = kernel_objects(&state, Duration::ZERO).await?;
+    drop(enabled);
+    let by = statistics_by(&state).unwrap_or(StatisticsBy::Request);
+    let list =
+        |objects: &KernelObjects| KernelObjectList::new(&objects.programs, &objects.maps, Some(by));
+    let elapsed = after.at.saturating_duration_since(before.at);
+    Ok(Json(MeasuredRuns {
+        before: list(&before),
+        after: list(&after),
+        elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+    }))
 }
 
 /// What this kernel and these privileges allow.

@@ -227,6 +227,7 @@ struct Setup {
     max_running: usize,
     max_queued: usize,
     can_profile: bool,
+    enable_statistics: fn() -> std::io::Result<std::os::fd::OwnedFd>,
 }
 
 impl Default for Setup {
@@ -238,6 +239,7 @@ impl Default for Setup {
             max_running: 8,
             max_queued: 8,
             can_profile: true,
+            enable_statistics: node::pretend,
         }
     }
 }
@@ -296,7 +298,7 @@ impl Api {
             demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
-            inspection: node::inspection(),
+            inspection: node::inspection(setup.enable_statistics),
             shutdown: shutdown.clone(),
         });
         tokio::spawn(LivePump::new(state.clone()).run());

@@ -4,26 +4,25 @@ use std::{io::Read as _, os::fd::OwnedFd};
 
 use serde_json::json;
 
-use super::{Api, bytes, check_problem, json as body_of, text};
+use super::{Api, Setup, bytes, check_problem, json as body_of, text};
 use crate::{
-    api::Inspection,
+    api::{Inspection, Origin, Statistics},
     config::{
         cli::{AccessArgs, ServeArgs},
         resolve_serve,
     },
     recent_log::RecentLog,
 };
-use profiler_recorder::statistics_lease::StatisticsLease;
 
 /// Any word that nothing else has.
 const PLANTED: &str = "planted-secret-77ab";
 
-fn pretend() -> std::io::Result<OwnedFd> {
+pub(super) fn pretend() -> std::io::Result<OwnedFd> {
     Ok(std::fs::File::open("/dev/null")?.into())
 }
 
 /// As of an agent whose configuration carries a secret.
-pub(super) fn inspection() -> Inspection {
+pub(super) fn inspection(enable: fn() -> std::io::Result<OwnedFd>) -> Inspection {
     let args = ServeArgs {
         debuginfod: Some(format!(
             "https://me:{PLANTED}@debug.example/files,objects.example"
@@ -38,7 +37,10 @@ pub(super) fn inspection() -> Inspection {
     Inspection::new(
         config.masked(),
         RecentLog::default(),
-        StatisticsLease::new(false, pretend),
+        Statistics {
+            always: false,
+            enable,
+        },
     )
 }
 
@@ -74,29 +76,52 @@ async fn features_have_a_verdict_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn statistics_are_lent_for_a_while() {
+async fn statistics_are_on_while_a_request_measures() {
     let api = Api::new();
-    let before = api.get_json("/api/v1/self/kernel").await;
-    assert_eq!(before["programs"], json!([]));
-    let path = "/api/v1/self/kernel/statistics";
-    let answer = api.post(path, r#"{"seconds":30}"#).await;
+    let path = "/api/v1/self/kernel";
+    let unasked = api.get_json(path).await;
+    assert_eq!(unasked["programs"], json!([]));
+    let measure = "/api/v1/self/kernel/statistics";
+    let answer = api.post(measure, r#"{"duration_ms":150}"#).await;
     assert_eq!(answer.status(), 200);
     let found = body_of(answer).await;
-    assert_eq!(found["statistics"]["on"], true);
-    // A machine whose administrator turned them on says that.
-    if before["statistics"]["on"] == false {
-        assert_eq!(found["statistics"]["by"], "request");
-        assert!(found["statistics"]["seconds_left"].as_u64().unwrap() > 20);
+    assert!(found["elapsed_ns"].as_u64().unwrap() >= 150_000_000);
+    for reading in ["before", "after"] {
+        let statistics = &found[reading]["statistics"];
+        assert_eq!(statistics["on"], true, "{found}");
+        // A machine whose administrator turned them on says that.
+        if unasked["statistics"]["on"] == false {
+            assert_eq!(statistics["by"], "request", "{found}");
+        }
     }
+    let later = api.get_json(path).await;
+    assert_eq!(later["statistics"], unasked["statistics"]);
     check_problem(
-        api.post(path, r#"{"seconds":0}"#).await,
+        api.post(measure, r#"{"duration_ms":99}"#).await,
         json!({
             "type": "about:blank", "title": "Unprocessable Entity", "status": 422,
-            "code": "invalid_field", "field": "seconds",
-            "detail": "seconds must be between 1 and 600, got 0",
+            "code": "invalid_field", "field": "duration_ms",
+            "detail": "duration_ms must be between 100 and 10000, got 99",
         }),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_measurement_that_the_kernel_refuses_says_so() {
+    let setup = Setup {
+        enable_statistics: || Err(std::io::ErrorKind::PermissionDenied.into()),
+        ..Setup::default()
+    };
+    let origin = Origin {
+        address: ([127, 0, 0, 1], 7117).into(),
+        tls: false,
+    };
+    let api = Api::with(setup, origin);
+    let path = "/api/v1/self/kernel/statistics";
+    let answer = api.post(path, r#"{"duration_ms":100}"#).await;
+    assert_eq!(answer.status(), 409);
+    assert_eq!(body_of(answer).await["code"], "statistics_refused");
 }
 
 #[tokio::test]

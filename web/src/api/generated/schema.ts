@@ -79,11 +79,6 @@ export interface components {
         readonly BpfStatistics: {
             readonly by: components["schemas"]["StatisticsBy"] | null;
             readonly on: boolean;
-            /**
-             * Format: int64
-             * @description When a request's time is over.
-             */
-            readonly seconds_left: number | null;
         };
         readonly CallSeries: {
             readonly bytes: readonly number[];
@@ -1360,14 +1355,6 @@ export interface components {
              */
             readonly missed: number;
         };
-        /** @description For how long the kernel shall measure runs of programs. */
-        readonly LendStatistics: {
-            /**
-             * Format: int64
-             * @description 1 to 600, from now.
-             */
-            readonly seconds: number;
-        };
         readonly Limits: {
             /** Format: int64 */
             readonly max_duration_s: number;
@@ -1460,6 +1447,24 @@ export interface components {
          * @enum {string}
          */
         readonly MatchClass: "request_id" | "trace_id" | "fingerprint" | "order";
+        /** @description For how long the kernel shall measure runs of programs. */
+        readonly MeasureRuns: {
+            /**
+             * Format: int64
+             * @description 100 to 10,000; the answer comes then.
+             */
+            readonly duration_ms: number;
+        };
+        /** @description Two readings, between which the kernel measured every run of a program. */
+        readonly MeasuredRuns: {
+            readonly after: components["schemas"]["KernelObjectList"];
+            readonly before: components["schemas"]["KernelObjectList"];
+            /**
+             * Format: int64
+             * @description Between the two.
+             */
+            readonly elapsed_ns: number;
+        };
         /**
          * @description A part of the evidence that a diagnosis may lack: `latency` is how long requests take, which no check-up
          *     measures; `cpu_time` is by the kernel's own accounting; `requests` is how many there were.
@@ -2611,7 +2616,8 @@ export interface components {
             readonly unverified: number;
         };
         /**
-         * @description What keeps statistics on: `agent` is `--bpf-stats`, `kernel` is `kernel.bpf_stats_enabled`.
+         * @description What keeps statistics on: `agent` is `--bpf-stats`, `kernel` is `kernel.bpf_stats_enabled`, `request` is the request
+         *     that this answers, until then.
          * @enum {string}
          */
         readonly StatisticsBy: "agent" | "kernel" | "request";
@@ -3150,7 +3156,6 @@ export type KernelObjectList = components['schemas']['KernelObjectList'];
 export type KernelProgram = components['schemas']['KernelProgram'];
 export type KernelTable = components['schemas']['KernelTable'];
 export type LaggedEvent = components['schemas']['LaggedEvent'];
-export type LendStatistics = components['schemas']['LendStatistics'];
 export type Limits = components['schemas']['Limits'];
 export type LoopLengths = components['schemas']['LoopLengths'];
 export type LoopRules = components['schemas']['LoopRules'];
@@ -3160,6 +3165,8 @@ export type LoopTimes = components['schemas']['LoopTimes'];
 export type Loss = components['schemas']['Loss'];
 export type LostTraffic = components['schemas']['LostTraffic'];
 export type MatchClass = components['schemas']['MatchClass'];
+export type MeasureRuns = components['schemas']['MeasureRuns'];
+export type MeasuredRuns = components['schemas']['MeasuredRuns'];
 export type Measurement = components['schemas']['Measurement'];
 export type Memory = components['schemas']['Memory'];
 export type MemoryCgroup = components['schemas']['MemoryCgroup'];
