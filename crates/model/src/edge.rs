@@ -120,6 +120,24 @@ pub struct FoldedEdges {
     pub server: SideMetrics,
 }
 
+impl FoldedEdges {
+    /// Puts an edge here.
+    pub fn fold(&mut self, client: Option<SideMetrics>, server: Option<SideMetrics>) {
+        self.merge(&Self {
+            edges: 1,
+            client: client.unwrap_or_default(),
+            server: server.unwrap_or_default(),
+        });
+    }
+
+    /// Adds others that are no longer told apart.
+    pub fn merge(&mut self, more: &Self) {
+        self.edges += more.edges;
+        self.client.merge(&more.client);
+        self.server.merge(&more.server);
+    }
+}
+
 /// The result of a network task, from its start until now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeTable {

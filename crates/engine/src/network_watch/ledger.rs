@@ -3,12 +3,12 @@
 //! Counters never become less: the table of a collection that has ended is the ground that the next one
 //! counts on. Connections that were open at that moment are counted again by the next collection.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use profiler_model::{Edge, EdgeId, EdgeTable, SideMetrics};
 
-/// Edges that are kept apart, of earlier collections and of the running one.
-const MAX_EDGES: usize = 2_000;
+/// Edges of earlier collections that are kept apart.
+const MAX_EDGES: usize = 1_000;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -24,29 +24,7 @@ impl Ledger {
         if self.earlier == EdgeTable::default() {
             return self.newest.clone();
         }
-        self.make_room(MAX_EDGES);
         sum(&self.earlier, &self.newest)
-    }
-
-    /// Adds up edges of earlier collections that the running one has not met, until there are at most
-    /// `most` in all.
-    fn make_room(&mut self, most: usize) {
-        let met: BTreeSet<_> = self
-            .newest
-            .edges
-            .iter()
-            .map(|edge| EdgeId::of(&edge.key))
-            .collect();
-        let earlier = std::mem::take(&mut self.earlier.edges);
-        let (kept, others): (Vec<Edge>, Vec<Edge>) = earlier
-            .into_iter()
-            .partition(|edge| met.contains(&EdgeId::of(&edge.key)));
-        self.earlier.edges = others;
-        fold_smallest(&mut self.earlier, most.saturating_sub(met.len()));
-        self.earlier.edges.extend(kept);
-        self.earlier
-            .edges
-            .sort_by(|left, right| left.key.cmp(&right.key));
     }
 
     /// The collection has ended.
@@ -105,9 +83,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
     }
     all.edges = by_id.into_values().collect();
     all.edges.sort_by(|left, right| left.key.cmp(&right.key));
-    all.folded.edges += folded.edges;
-    all.folded.client.merge(&folded.client);
-    all.folded.server.merge(&folded.server);
+    all.folded.merge(folded);
     for (what, count) in unresolved {
         *all.unresolved.entry(what.clone()).or_default() += count;
     }
@@ -144,15 +120,7 @@ fn fold_smallest(table: &mut EdgeTable, most: usize) {
     }
     table.edges.sort_by_key(Edge::bytes);
     for edge in table.edges.drain(..excess) {
-        table.folded.edges += 1;
-        for (sum, side) in [
-            (&mut table.folded.client, edge.client),
-            (&mut table.folded.server, edge.server),
-        ] {
-            if let Some(side) = side {
-                sum.merge(&side);
-            }
-        }
+        table.folded.fold(edge.client, edge.server);
     }
     table.edges.sort_by(|left, right| left.key.cmp(&right.key));
 }
@@ -226,21 +194,19 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_earlier_collections_and_of_the_running_one_have_one_bound() {
+    fn a_restart_keeps_the_largest_edges_apart() {
         let mut ledger = Ledger::default();
+        let most = u16::try_from(MAX_EDGES).unwrap();
         ledger.take(table(
-            (1..=4).map(|port| edge(port, port.into(), 0)).collect(),
+            (1..=most + 2)
+                .map(|port| edge(port, port.into(), 0))
+                .collect(),
         ));
         ledger.seal();
-        // Two of them are met again, and there is a new one.
-        ledger.take(table([1, 2, 9].map(|port| edge(port, 100, 1)).to_vec()));
-        ledger.make_room(4);
-        let all = sum(&ledger.earlier, &ledger.newest);
-        assert_eq!(
-            [1, 2, 3, 4, 9].map(|port| written(&all, port)),
-            [101, 102, 0, 4, 100]
-        );
-        assert_eq!((all.folded.edges, all.folded.client.write.bytes), (1, 3));
+        let all = ledger.take(table(vec![edge(1, 100, 1)]));
+        assert_eq!(all.edges.len(), MAX_EDGES + 1);
+        assert_eq!([1, 2, 3].map(|port| written(&all, port)), [100, 0, 3]);
+        assert_eq!((all.folded.edges, all.folded.client.write.bytes), (2, 3));
     }
 
     #[test]

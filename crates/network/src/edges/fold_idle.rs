@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use profiler_model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
+use profiler_model::{Edge, EdgeKey, FoldedEdges, ProcessKey};
 
 use super::{
     EdgeAggregator, Flow, UnixEdgeAggregator, aggregator::Pair, unix_aggregator::UnixPair,
@@ -80,12 +80,12 @@ pub fn fold_idle(
         match edge {
             Idle::Connections(pair) => {
                 if let Some(sums) = aggregator.edges.remove(&pair) {
-                    add(&mut aggregator.folded, sums.client, sums.server);
+                    aggregator.folded.fold(sums.client, sums.server);
                 }
             }
             Idle::Unix(pair) => {
                 if let Some(sums) = unix.edges.remove(&pair) {
-                    add(&mut unix.folded, sums.client, sums.server);
+                    unix.folded.fold(sums.client, sums.server);
                 }
             }
         }
@@ -141,19 +141,9 @@ fn in_use(shown: &[Edge]) -> BTreeSet<&EdgeKey> {
     shown.iter().filter(is_open).map(|edge| &edge.key).collect()
 }
 
-fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<SideMetrics>) {
-    folded.edges += 1;
-    if let Some(client) = client {
-        folded.client.merge(&client);
-    }
-    if let Some(server) = server {
-        folded.server.merge(&server);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use profiler_model::Transfer;
+    use profiler_model::{SideMetrics, Transfer};
 
     use super::super::{Identity, SocketTable, UnixListing};
     use super::*;

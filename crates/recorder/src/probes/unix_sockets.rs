@@ -191,14 +191,7 @@ impl UnixSockets {
 
     /// What is no longer kept apart, with that of connections.
     pub(super) fn with_folded(&self, mut folded: FoldedEdges) -> FoldedEdges {
-        let FoldedEdges {
-            edges,
-            client,
-            server,
-        } = self.aggregator.folded();
-        folded.edges += edges;
-        folded.client.merge(client);
-        folded.server.merge(server);
+        folded.merge(self.aggregator.folded());
         folded
     }
 
