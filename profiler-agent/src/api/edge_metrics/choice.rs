@@ -1,12 +1,14 @@
 //! Which edges have series of their own.
 //!
-//! `other` is the sum of everything without series of its own. An edge that gets them later begins at zero:
-//! what it had counted until then stays in `other`. An edge that loses them gives everything to `other`.
-//! So the sum over all series is always that of all edges, and no series ever becomes less.
+//! As many as there is room for, the largest first. An edge keeps its series until it has ended: it has no open
+//! connection and has counted nothing for a while. Then its place is free for the largest of the others.
 //!
-//! An edge that has no open connection and has counted nothing for a while has ended: it has no series.
+//! `other` is the sum of everything without series of its own. An edge that gets them later begins at zero:
+//! what it had counted until then stays in `other`. An edge that has ended gives everything to `other`.
+//! So the sum over all series is always that of all edges, and no series ever becomes less.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
@@ -14,9 +16,6 @@ use std::{
 use profiler_model::{EdgeTable, Endpoint};
 
 use super::{Names, Side, readings::Readings};
-
-/// An edge takes the place of one that is this many times smaller.
-const TAKES_OVER: u64 = 2;
 
 /// An edge without open connections has series for so long after it has counted something.
 pub(super) const ENDED_AFTER: Duration = Duration::from_mins(10);
@@ -35,10 +34,8 @@ pub(super) struct EdgeSeries {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     /// Edges with series of their own, with what of them is counted in `other`.
-    chosen: BTreeMap<Names, Ends>,
-    /// Edges that have been counted in `other`.
-    in_other: BTreeSet<Names>,
-    /// How much each edge had done when something was last seen of it.
+    apart: BTreeMap<Names, Ends>,
+    /// All edges: how much each had done when something was last seen of it.
     alive: BTreeMap<Names, (u64, Instant)>,
 }
 
@@ -61,8 +58,8 @@ impl Choice {
         now: Instant,
     ) -> Vec<EdgeSeries> {
         let sums = sums(table);
-        self.end(&sums, now);
-        self.choose(&sums, most, now);
+        let new = self.meet(&sums, now);
+        self.choose(&sums, &new, most, now);
         let mut other = Ends::new();
         for (side, folded) in [
             (Side::Client, &table.folded.client),
@@ -77,24 +74,20 @@ impl Choice {
             }
         }
         let mut all = Vec::new();
-        for (names, Sum { ends, .. }) in sums {
-            match self.chosen.get(&names) {
-                None => {
-                    for (side, readings) in ends {
-                        add(&mut other, side, &readings);
-                    }
+        for (names, Sum { mut ends, .. }) in sums {
+            let Some(before) = self.apart.get(&names) else {
+                for (side, readings) in ends {
+                    add(&mut other, side, &readings);
                 }
-                Some(before) => {
-                    let mut ends = ends;
-                    for (side, readings) in before {
-                        add(&mut other, *side, readings);
-                        if let Some(end) = ends.get_mut(side) {
-                            end.subtract(readings);
-                        }
-                    }
-                    all.push(EdgeSeries { names, ends });
+                continue;
+            };
+            for (side, readings) in before {
+                add(&mut other, *side, readings);
+                if let Some(end) = ends.get_mut(side) {
+                    end.subtract(readings);
                 }
             }
+            all.push(EdgeSeries { names, ends });
         }
         if !other.is_empty() {
             all.push(EdgeSeries {
@@ -105,8 +98,10 @@ impl Choice {
         all
     }
 
-    /// Takes the series of edges that have ended.
-    fn end(&mut self, sums: &BTreeMap<Names, Sum>, now: Instant) {
+    /// Notes which edges are alive, and takes the series of those that have ended. Returns the new ones, of which
+    /// nothing is counted in `other`.
+    fn meet<'a>(&mut self, sums: &'a BTreeMap<Names, Sum>, now: Instant) -> BTreeSet<&'a Names> {
+        let mut new = BTreeSet::new();
         self.alive.retain(|names, _| sums.contains_key(names));
         for (names, sum) in sums {
             match self.alive.get_mut(names) {
@@ -114,58 +109,54 @@ impl Choice {
                 Some(_) => {}
                 None => {
                     self.alive.insert(names.clone(), (sum.done, now));
+                    new.insert(names);
                 }
             }
         }
-        let ended = self
-            .chosen
-            .keys()
-            .filter(|names| !self.is_alive(names, now));
-        for names in ended.cloned().collect::<Vec<_>>() {
-            self.chosen.remove(&names);
-            self.in_other.insert(names);
-        }
+        let alive = &self.alive;
+        self.apart.retain(|names, _| is_alive(alive, names, now));
+        new
     }
 
-    fn is_alive(&self, names: &Names, now: Instant) -> bool {
-        let seen = self.alive.get(names);
-        seen.is_some_and(|(_, seen)| now.saturating_duration_since(*seen) < ENDED_AFTER)
-    }
-
-    fn choose(&mut self, sums: &BTreeMap<Names, Sum>, most: usize, now: Instant) {
-        self.chosen.retain(|names, _| sums.contains_key(names));
-        self.in_other.retain(|names| sums.contains_key(names));
-        let bytes = |names: &Names| sums.get(names).map_or(0, |sum| sum.bytes);
-        let (mut rest, ended): (Vec<&Names>, Vec<&Names>) = sums
-            .keys()
-            .filter(|names| !self.chosen.contains_key(*names) && **names != Names::other())
-            .partition(|names| self.is_alive(names, now));
-        self.in_other.extend(ended.into_iter().cloned());
-        // The largest comes last. Processes that are called `other` never get series of their own.
-        rest.sort_by_key(|names| bytes(names));
-        while let Some(largest) = rest.last().copied() {
-            if self.chosen.len() >= most {
-                let smallest = self.chosen.keys().min_by_key(|names| bytes(names)).cloned();
-                let Some(smallest) = smallest else { break };
-                if bytes(largest) <= bytes(&smallest).saturating_mul(TAKES_OVER) {
-                    break;
-                }
-                self.chosen.remove(&smallest);
-                self.in_other.insert(smallest);
-            }
-            rest.pop();
-            let before = if self.in_other.remove(largest) {
-                let ends = sums.get(largest).map(|sum| sum.ends.clone());
-                ends.unwrap_or_default()
-                    .into_iter()
-                    .map(|(side, readings)| (side, readings.without_gauges()))
-                    .collect()
-            } else {
+    /// Gives free places to the largest of the others.
+    fn choose(
+        &mut self,
+        sums: &BTreeMap<Names, Sum>,
+        new: &BTreeSet<&Names>,
+        most: usize,
+        now: Instant,
+    ) {
+        // Processes that are called `other` never get series of their own.
+        let reserved = Names::other();
+        let mut others: Vec<(&Names, &Sum)> = sums
+            .iter()
+            .filter(|(names, _)| !self.apart.contains_key(*names) && **names != reserved)
+            .filter(|(names, _)| is_alive(&self.alive, names, now))
+            .collect();
+        others.sort_by_key(|(_, sum)| Reverse(sum.bytes));
+        others.truncate(most.saturating_sub(self.apart.len()));
+        for (names, sum) in others {
+            let before = if new.contains(names) {
                 Ends::new()
+            } else {
+                sum.counters()
             };
-            self.chosen.insert(largest.clone(), before);
+            self.apart.insert(names.clone(), before);
         }
-        self.in_other.extend(rest.into_iter().cloned());
+    }
+}
+
+fn is_alive(alive: &BTreeMap<Names, (u64, Instant)>, names: &Names, now: Instant) -> bool {
+    let seen = alive.get(names);
+    seen.is_some_and(|(_, seen)| now.saturating_duration_since(*seen) < ENDED_AFTER)
+}
+
+impl Sum {
+    /// What counts up, as read now.
+    fn counters(&self) -> Ends {
+        let ends = self.ends.iter();
+        ends.map(|(side, readings)| (*side, readings.clone().without_gauges()))
+            .collect()
     }
 }
 

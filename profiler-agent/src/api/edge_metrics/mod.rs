@@ -1,6 +1,6 @@
 //! Metrics of the always-on network collection: what each edge has counted, with a bound on their number.
 //!
-//! Edges of the same names are one. The largest have series of their own, the others are one edge `other`;
+//! Edges of the same names are one. The first have series of their own, the others are one edge `other`;
 //! no counter ever becomes less, whichever edges come and go ([`choice`]).
 
 mod choice;
