@@ -12,6 +12,7 @@ export const HOSTILE = [
 /** Keys whose text comes from programs, files or connections; everything else is the agent's own. */
 const OUTSIDE = new Set([
   "comm",
+  "program",
   "exe",
   "user",
   "process",
@@ -45,6 +46,8 @@ const OUTSIDE = new Set([
   "trace_id",
   "span_id",
 ]);
+/** Words of the agent under such keys. */
+const CLOSED = /^(significant|not_significant|too_few|unknown)$/;
 const LISTS = new Set(["alpn_offered", "headers", "arguments", "notes", "stack", "limits"]);
 
 /** The same answer with hostile text in it; `next` numbers the texts so that all come up. */
@@ -60,6 +63,7 @@ export function poisoned(value, next = { at: 0 }) {
       return Object.fromEntries(Object.entries(node).map(([name, each]) => [name, walk(each, name)]));
     if (
       typeof node === "string" &&
+      !CLOSED.test(node) &&
       (OUTSIDE.has(key) || (key === "name" && !/^(on_cpu|off_cpu|wall)$/.test(node)))
     )
       return text(node);

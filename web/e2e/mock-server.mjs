@@ -20,12 +20,14 @@ import {
   THREADS,
   WAITS,
 } from "./mock_data.mjs";
+import { mockDiff } from "./mock_diff.mjs";
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { containerList, podRefusal } from "./mock_names.mjs";
 import { CONFIG, FEATURES, kernelObjects, measuredRuns, processSymbols } from "./mock_node.mjs";
+import { podList, podReadings } from "./mock_pods.mjs";
 import { requestsOf } from "./mock_requests.mjs";
-import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
+import { mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
 
 export const TOKEN = "0123456789abcdef".repeat(4);
@@ -97,7 +99,7 @@ class Agent {
       rss_bytes,
       threads,
     }));
-    this.emit("processes", { items });
+    this.emit("processes", { items, pods: podReadings(this.processes) });
     this.emit("self", selfNow(this.startedAt, this.running()));
   }
 
@@ -229,6 +231,13 @@ function sendJson(response, status, value) {
   response.end(status === 204 ? undefined : JSON.stringify(sent));
 }
 
+/** A diagnosis, or its report. */
+function sendDiagnosis(response, status, value) {
+  if (typeof value !== "string") return sendJson(response, status, value);
+  response.writeHead(status, { ...HEADERS, "Content-Type": "text/markdown; charset=utf-8" });
+  return response.end(value);
+}
+
 /** The table at once and each second; `last` ends the stream after one. */
 function streamEdges(response, table, last, everyMs = 1000) {
   response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
@@ -277,7 +286,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
   }
   if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
   if (part === "requests") return sendJson(response, 200, requestsOf(task, secondsOf(task)));
-  if (part === "diagnosis") return sendJson(response, 200, taskDiagnosis(task));
+  if (part === "diagnosis") return sendDiagnosis(response, 200, taskDiagnosis(task, query));
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
@@ -386,6 +395,7 @@ function apiRoute(agent, request, url, response, body) {
     const items = agent.processes.filter((process) => kernel || !process.kernel_thread);
     return sendJson(response, 200, { items, total: items.length });
   }
+  if (resource === "pods") return sendJson(response, 200, podList(agent.processes));
   if (resource === "containers") return sendJson(response, 200, containerList(agent.processes));
   if (resource === "events") {
     response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
@@ -409,11 +419,13 @@ function apiRoute(agent, request, url, response, body) {
     if (a === undefined || b === undefined) throw new Problem(404, "not_found", "no such task");
     if (a.kind !== b.kind)
       throw new Problem(422, "invalid_field", `task ${a.id} is ${a.kind} and task ${b.id} is ${b.kind}`, "b");
+    const answer = mockDiff(a, b, url.searchParams);
+    if (!(answer instanceof Uint8Array)) return sendJson(response, 200, answer);
     response.writeHead(200, { ...HEADERS, "Content-Type": "application/vnd.profiler-agent.diff" });
-    return response.end(mockDiff(a, b));
+    return response.end(answer);
   }
   if (resource === "checkups")
-    return sendJson(response, ...checkupsRoute(agent, request.method, rest, url.searchParams, body));
+    return sendDiagnosis(response, ...checkupsRoute(agent, request.method, rest, url.searchParams, body));
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));

@@ -7,6 +7,7 @@ import {
   PLAIN,
   plain,
   poor,
+  reportOf,
   SECONDS,
   samplesOf,
   shareOf,
@@ -148,11 +149,16 @@ export function checkupsRoute(agent, method, [id, part], query, body) {
   }
   if (part !== "diagnosis") return [200, checkup];
   const nowNs = checkup.created_ns + SECONDS * 1e9;
-  return [200, id === CHECKUPS[0].id ? zipkin(nowNs, "checkup") : plain(nowNs)];
+  const document = id === CHECKUPS[0].id ? zipkin(nowNs, "checkup") : plain(nowNs);
+  return [200, inFormat(document, query, `check-up ${id}`)];
 }
 
+/** The document, or the text of its report. */
+const inFormat = (document, query, source) =>
+  query.get("format") === "markdown" ? reportOf(document, source) : document;
+
 /** The diagnosis of one task: little is named of task 1. */
-export function taskDiagnosis(task) {
+export function taskDiagnosis(task, query) {
   if (task.kind !== "on_cpu" && task.kind !== "wall")
     throw refusal(
       422,
@@ -160,7 +166,7 @@ export function taskDiagnosis(task) {
       `task ${task.id} is ${task.kind}: only on_cpu and wall can be diagnosed`,
     );
   const nowNs = task.ended_at_ns ?? Date.now() * 1e6;
-  return task.id === "1" ? poor(nowNs) : zipkin(nowNs, "task");
+  return inFormat(task.id === "1" ? poor(nowNs) : zipkin(nowNs, "task"), query, `task ${task.id}`);
 }
 
 /** Samples of `cell=` of the first check-up, for the stand-in's profiles; null for everything. */

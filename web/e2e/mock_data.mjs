@@ -11,6 +11,7 @@ function process(pid, comm, exe, extra = {}) {
     pid,
     parent_pid: 1,
     comm,
+    program: comm,
     exe,
     arguments: exe === null ? [] : [exe, "***", "***"],
     uid: 0,

@@ -503,3 +503,20 @@ export function poor(nowNs) {
     },
   });
 }
+
+/** A diagnosis as `format=markdown` gives it, without what no test looks for. */
+export function reportOf({ processes, verdict, findings, limits }, source) {
+  const diagnosed = processes.map(({ comm, pid }) => `\`${comm}\` (pid ${pid}), `).join("");
+  const entries = findings.map(
+    ({ id, title, severity, share_percent }, i) =>
+      `${i + 1}. **\\[${severity}\\] ${title}**: ${share_percent.toFixed(1)} % \\[${id}\\]\n`,
+  );
+  return [
+    `# Diagnosis of ${diagnosed}${source}\n`,
+    `**${verdict}**\n`,
+    "## Findings\n",
+    ...entries,
+    "## What this cannot know\n",
+    `${limits.map((limit) => `- ${limit}`).join("\n")}\n`,
+  ].join("\n");
+}

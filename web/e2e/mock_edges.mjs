@@ -54,6 +54,7 @@ const end = (pid, comm, address, port, container = null) => ({
   pid,
   start_ticks: pid === null ? null : pid * 37,
   comm,
+  program_kind: comm === "envoy" ? "proxy" : comm === "pilot-agent" ? "proxy_agent" : null,
   container,
   name: null,
   address,

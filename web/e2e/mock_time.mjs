@@ -1,9 +1,9 @@
-// What the stand-in answers over time: heat maps, stacks in time order, and comparisons.
+// What the stand-in answers over time: heat maps and stacks in time order.
 
 import { THREADS } from "./mock_data.mjs";
-import { random, synthetic } from "./synthetic.mjs";
+import { random } from "./synthetic.mjs";
 
-function lengthMs(task) {
+export function lengthMs(task) {
   const end = task.ended_at_ns ?? Date.now() * 1e6;
   return Math.max(20, Math.round((end - (task.started_at_ns ?? task.created_at_ns)) / 1e6));
 }
@@ -113,59 +113,4 @@ export function mockSequence(task, query) {
     other_amount: 412,
     stacks_per_bucket: 32,
   };
-}
-
-function encodeDiff({ unitNs, coveredNs, labels, depth, a, b, label }) {
-  const out = [];
-  const varint = (value) => {
-    let rest = value;
-    while (rest >= 128) {
-      out.push((rest % 128) | 128);
-      rest = Math.floor(rest / 128);
-    }
-    out.push(rest);
-  };
-  const ids = new Map([["", 0]]);
-  for (const { name, module, file } of labels)
-    for (const text of [name, module, file]) if (!ids.has(text)) ids.set(text, ids.size);
-  for (const char of "PFD1") out.push(char.charCodeAt(0));
-  for (const number of [0, ...unitNs, ...coveredNs, ids.size]) varint(number);
-  for (const text of ids.keys()) {
-    const utf8 = Buffer.from(text);
-    varint(utf8.length);
-    out.push(...utf8);
-  }
-  varint(labels.length);
-  for (const { name, module, file, line, kind, source } of labels) {
-    for (const text of [name, module, file]) varint(ids.get(text));
-    varint(line);
-    out.push(kind, source);
-  }
-  varint(depth.length);
-  for (const column of [depth, a, b, label]) for (const value of column) varint(value);
-  return Uint8Array.from(out);
-}
-
-/** The base is the usual tree; on the other side one function has doubled, some are new, some gone. */
-export function mockDiff(a, b) {
-  const { graph } = synthetic(1500, 7, 12_000);
-  const factor = graph.labels.map(({ name }, i) => {
-    if (i < 4) return 1;
-    if (/finishSpan|FormatterImpl/.test(name)) return 3;
-    if (i % 29 === 5) return 0;
-    return 0.9 + random(i)() * 0.2;
-  });
-  const onlyNew = graph.labels.map((_, i) => i > 4 && i % 31 === 7);
-  const before = graph.self.map((value, i) => (onlyNew[graph.label[i]] ? 0 : value));
-  const after = graph.self.map((value, i) => Math.round(value * factor[graph.label[i]]));
-  const none = (task, values) => (task.samples === 0 ? values.map(() => 0) : values);
-  return encodeDiff({
-    unitNs: [graph.periodNs, graph.periodNs],
-    coveredNs: [lengthMs(a) * 1e6, lengthMs(b) * 1e6],
-    labels: graph.labels,
-    depth: graph.depth,
-    a: none(a, before),
-    b: none(b, after),
-    label: graph.label,
-  });
 }

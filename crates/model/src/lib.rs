@@ -23,6 +23,8 @@ mod loss;
 mod megabytes;
 mod observed;
 mod process;
+mod program_kind;
+mod pod;
 mod container_names;
 mod profile;
 mod profile_builder;
@@ -70,6 +72,7 @@ pub use observed::{
 };
 pub use percent::{float, percent};
 pub use percentile::{Between, Microseconds};
+pub use pod::{PodKind, PodRole};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
     Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,
@@ -77,6 +80,7 @@ pub use profile::{
     StrId, ThreadId,
 };
 pub use profile_builder::ProfileBuilder;
+pub use program_kind::{COMM_BYTES, ProgramKind};
 pub use request_options::{
     DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
     RequestOptions,

@@ -3,8 +3,8 @@
 //! Shares are compared by the two-proportion z-test with a pooled estimate (NIST/SEMATECH
 //! e-Handbook of Statistical Methods, 7.3.3), rates by the normal form of the conditional test of
 //! two Poisson means (Przyborowski and Wilenski, 1940), and many tests at once are adjusted by the
-//! step-up procedure of Benjamini and Hochberg (1995). `web/src/lib/significance.ts` is the twin of
-//! this file; both are tested against `tests/fixtures/statistics/two_samples.json`.
+//! step-up procedure of Benjamini and Hochberg (1995). Tested against
+//! `tests/fixtures/statistics/two_samples.json`.
 
 use crate::float;
 

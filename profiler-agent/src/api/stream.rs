@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
-use profiler_host::process::ProcessChange;
+use profiler_host::process::{ProcessChange, pods};
 use serde::Serialize;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, broadcast, broadcast::error::RecvError},
@@ -201,8 +201,10 @@ impl LivePump {
             ProcessChange::Exited(key) => live.send("process", || ProcessEvent::exited(*key)),
             ProcessChange::Refreshed => live.send("processes", || {
                 let all = self.state.parts.table.snapshot();
+                let pods = pods(&all, self.state.parts.table.names());
                 ProcessesEvent {
                     items: all.iter().map(|process| process.as_ref().into()).collect(),
+                    pods: pods.iter().map(Into::into).collect(),
                 }
             }),
         }

@@ -17,6 +17,9 @@ export const checkups = {
     await request(`/checkups/${word(id)}`, { method: "DELETE" });
   },
   diagnosis: (subject: Subject, signal?: AbortSignal) => json<Diagnosis>(diagnosisPath(subject), signal),
+  /** The same in Markdown, for tickets and chats. */
+  report: async (subject: Subject): Promise<string> =>
+    (await request(diagnosisPath(subject, "markdown"))).text(),
   compare: (a: string, b: string, signal?: AbortSignal) =>
     json<CheckupComparison>(comparisonPath(a, b), signal),
 };

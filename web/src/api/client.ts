@@ -1,14 +1,17 @@
 // Typed calls of the agent's API. Every failure is one of two errors: the agent refused
 // (ProblemError), or there was no answer (UnreachableError).
 
+import type { Norm } from "../lib/diff";
 import { currentToken } from "./token";
 import type {
+  ChangedFunctions,
   ContainerList,
   Feature,
   KernelObjects,
   List,
   MeasuredRuns,
   Meta,
+  Pod,
   Probe,
   Problem,
   Process,
@@ -171,9 +174,22 @@ export interface DiffSide {
   readonly cut: ProfileCut;
 }
 
+/** More functions are not asked for. */
+const MOST_FUNCTIONS = 10_000;
+
+/** What is asked for of a comparison: the graph, or the functions below one of its nodes. */
+type DiffQuery =
+  | { readonly format: "flamegraph" }
+  | { readonly format: "table"; readonly norm: Norm; readonly below: number };
+
 /** Path of a comparison, below /api/v1; waits are shown as `b` shows them. */
-export function diffPath(a: DiffSide, b: DiffSide, format: "flamegraph" | "table", norm: string): string {
-  const params = new URLSearchParams({ a: a.id, b: b.id, format, norm });
+export function diffPath(a: DiffSide, b: DiffSide, query: DiffQuery): string {
+  const params = new URLSearchParams({ a: a.id, b: b.id, format: query.format });
+  if (query.format === "table") {
+    params.set("norm", query.norm);
+    params.set("limit", String(MOST_FUNCTIONS));
+    if (query.below > 0) params.set("below", String(query.below));
+  }
   cutParams(a.cut, params, "a_");
   cutParams(b.cut, params, "b_");
   const { waits } = b.cut;
@@ -201,6 +217,7 @@ export const api = {
   probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
   processes: (kernel: boolean, signal?: AbortSignal) =>
     json<List<Process>>(`/processes?kernel=${kernel}`, signal),
+  pods: (signal?: AbortSignal) => json<List<Pod>>("/pods", signal),
   containers: (signal?: AbortSignal) => json<ContainerList>("/containers", signal),
   process: (id: string, signal?: AbortSignal) =>
     json<ProcessDetail>(`/processes/${encodeURIComponent(id)}`, signal),
@@ -263,9 +280,12 @@ export const api = {
     return json<Sequence>(`${task(id)}/sequence?${viewParams(cut, cutParams(cut, params))}`, signal);
   },
   diffBytes: async (a: DiffSide, b: DiffSide, signal?: AbortSignal): Promise<Uint8Array> => {
-    const response = await request(diffPath(a, b, "flamegraph", "share"), signal ? { signal } : {});
+    const response = await request(diffPath(a, b, { format: "flamegraph" }), signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());
   },
+  /** The functions below a node of the graph. */
+  changes: (a: DiffSide, b: DiffSide, norm: Norm, below: number, signal?: AbortSignal) =>
+    json<ChangedFunctions>(diffPath(a, b, { format: "table", norm, below }), signal),
   profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {
     const response = await request(profilePath(id, "flamegraph", cut), signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());

@@ -13,10 +13,13 @@ export interface Subject {
   readonly to?: number | null;
 }
 
-/** Path of a diagnosis below /api/v1. */
-export function diagnosisPath({ of, id, pid, from = null, to = null }: Subject): string {
+/** Path of a diagnosis below /api/v1: the document, or with `markdown` a report. */
+export function diagnosisPath(
+  { of, id, pid, from = null, to = null }: Subject,
+  format: "markdown" | null = null,
+): string {
   const params = new URLSearchParams();
-  for (const [name, value] of Object.entries({ pid, from, to }))
+  for (const [name, value] of Object.entries({ pid, from, to, format }))
     if (value !== null) params.set(name, String(value));
   const query = params.toString();
   return `/${of}/${word(id)}/diagnosis${query === "" ? "" : `?${query}`}`;

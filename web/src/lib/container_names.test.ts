@@ -11,7 +11,6 @@ import {
   titleParts,
 } from "./container_names";
 import { containerNames } from "./containers_testing";
-import { podRows, podsOf } from "./pods";
 import { compareBy, filterOf } from "./process_list";
 
 const ID = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
@@ -102,11 +101,5 @@ describe("lists of processes", () => {
     const sorted = (sort: string) => all.toSorted(compareBy(sort)).map(({ pid }) => pid);
     expect(sorted("-container")).toEqual([3, 2, 4]);
     expect(sorted("workload")).toEqual([2, 3, 4]);
-  });
-
-  it("have the pod's own name as a heading", () => {
-    const pods = podsOf(all);
-    expect(pods[0]).toMatchObject({ title: "shop/web-0", names: { pod: { name: "web-0" } } });
-    expect(podRows(pods, "web-0 p4", "pid")).toHaveLength(2);
   });
 });

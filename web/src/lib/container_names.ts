@@ -91,7 +91,7 @@ export function nameText(names: ContainerNames | null | undefined): string {
 }
 
 /** Labels as a selector of all of them: `app=web,tier=front`. */
-export function labelList({ labels }: ContainerNames): string[] {
+export function labelList({ labels }: Pick<ContainerNames, "labels">): string[] {
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ComparedRow, Diagnosis, Finding, Matrix, MatrixCell } from "../api/types";
+import type { ComparedRow, Finding, Matrix, MatrixCell } from "../api/types";
 import { cellText, formatCell, isCell, parseCell } from "./cell";
 import { changeBar, changeScale, directionOf, microsChange, points, sortedRows } from "./checkup_compare";
 import { diagnosisPath } from "./checkup_paths";
@@ -17,7 +17,6 @@ import {
   throttledText,
   waitsWatched,
 } from "./diagnosis";
-import { code, prose, reportMarkdown } from "./diagnosis_markdown";
 import { cellWords, HEAT_LEVELS, heatLevel, matrixTable, stepCell, sumsTo100 } from "./matrix";
 import { formatState, parseState, START } from "./query_state";
 import { parseQuery } from "./search";
@@ -248,6 +247,9 @@ describe("numbers of a diagnosis", () => {
 
   it("ask for one process and one part of the time", () => {
     expect(diagnosisPath({ of: "tasks", id: "7", pid: null })).toBe("/tasks/7/diagnosis");
+    expect(diagnosisPath({ of: "checkups", id: "a b", pid: 42 }, "markdown")).toBe(
+      "/checkups/a%20b/diagnosis?pid=42&format=markdown",
+    );
     expect(diagnosisPath({ of: "tasks", id: "7", pid: 42, from: 0, to: 900 })).toBe(
       "/tasks/7/diagnosis?pid=42&from=0&to=900",
     );
@@ -300,94 +302,5 @@ describe("a comparison of check-ups", () => {
     expect(bar.from).toBeGreaterThanOrEqual(0);
     expect(bar.at).toBeLessThan(50);
     expect(changeBar(row("c", 0), 5).at).toBe(50);
-  });
-});
-
-const DIAGNOSIS: Diagnosis = {
-  version: 1,
-  verdict: "Tracing takes 20 % of <b>it</b>.",
-  rules: { version: 1, user_file: null },
-  processes: [],
-  window: { from_ns: 0, to_ns: 60e9, duration_s: 60 },
-  coverage: {
-    samples: 100,
-    complete_percent: 99,
-    named_percent: 90,
-    named_frames_percent: 81.4,
-    attributed_percent: 85,
-    no_symbols_percent: 10,
-    sufficient: true,
-    unnamed_modules: [],
-    supply: null,
-  },
-  totals: { cpu_cores: null, cpu_ns: null, sampled_ns: 1000, requests: null, cpu_us_per_request: null },
-  matrix: {
-    features: listed("tracing"),
-    mechanisms: listed("copy"),
-    rows: [],
-    cells: [cell("tracing", "copy", 100, 100)],
-  },
-  workers: {
-    threads: [
-      {
-        pid: 7,
-        tid: 7,
-        name: "`evil` | name",
-        role: "worker",
-        cpu_percent: 20,
-        share_percent: 100,
-        run_queue_percent: null,
-        waits: [],
-        longest_wait_ns: null,
-      },
-    ],
-    imbalance: null,
-    throttled: null,
-  },
-  event_loop: null,
-  network: null,
-  findings: [
-    finding({
-      evidence: [{ frame: "a`b|c\nd<script>", share_percent: 19, samples: 19 }],
-      settings: [
-        {
-          system: "istio",
-          key: "Telemetry.spec",
-          yaml: "a: |\n  ```\n  b\n",
-          scope: "mesh",
-          side_effects: "Fewer traces.",
-        },
-      ],
-    }),
-  ],
-  good: [{ id: "g", title: "TLS", text: "costs nothing" }],
-  configuration: null,
-  not_measured: ["latency", "requests"],
-  limits: ["Requests are not known."],
-};
-
-describe("the report as Markdown", () => {
-  const text = reportMarkdown(DIAGNOSIS, "envoy <7>");
-
-  it("has every part, and unknown numbers are unknown", () => {
-    for (const part of ["# Diagnosis of", "## Findings", "## Threads", "## Good", "## What this cannot know"])
-      expect(text).toContain(part);
-    expect(text).toContain("81.4 % of the user frames named, 90.0 % can be diagnosed");
-    expect(text).toContain("- CPU: unknown");
-    expect(text).toContain("| unknown | unknown |");
-    expect(text).toContain("| tracing | 100.0 % | 100.0 % |");
-    expect(text).not.toMatch(/null|NaN|undefined/);
-  });
-
-  it("takes no name for markup", () => {
-    expect(text).toContain("\\<b\\>it\\</b\\>");
-    expect(text).toContain("``a`b¦c▯d<script>``");
-    expect(prose("[x](http://a) *b*")).toBe("\\[x\\](http://a) \\*b\\*");
-    expect(code("`")).toBe("`` ` ``");
-    expect(code("")).toBe("–");
-  });
-
-  it("keeps a block of YAML closed whatever is in it", () => {
-    expect(text).toContain("````yaml\na: |\n  ```\n  b\n````");
   });
 });

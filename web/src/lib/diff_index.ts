@@ -1,14 +1,10 @@
 // What drawing and listing a comparison needs: widths, both sides' totals, and how much of a change
 // chance can explain. No recursion: a stack may be thousands of frames deep.
 
-import type { DiffGraph } from "./diff";
-import { type FlameIndex, indexFlameGraph } from "./flame_index";
+import type { ChangedFunction, ChangedFunctions, Verdict } from "../api/types";
+import type { DiffGraph, Norm, Pair } from "./diff";
+import { type FlameIndex, indexFlameGraph, labelOf } from "./flame_index";
 import { Kind } from "./flamegraph";
-import { ALPHA, adjusted, type Pair, proportions, rates, type Test } from "./significance";
-
-export type Norm = "share" | "rate";
-
-export type Verdict = "significant" | "not_significant" | "too_few" | "unknown";
 
 export interface DiffIndex {
   readonly diff: DiffGraph;
@@ -19,12 +15,12 @@ export interface DiffIndex {
   readonly totalB: Float64Array;
   /** What a side's amount is divided by; 0 when the side is empty. */
   readonly scale: Pair;
-  /** Why nothing is said about chance, or null. */
-  readonly unknown: "not_samples" | "no_period" | null;
 }
 
 /** Widths are multiples of this part of the whole, so that float sums are exact. */
 const WIDTH_UNITS = 2 ** 44;
+/** P-values are read in parts of one, rounded down. */
+const P_PARTS = 100_000;
 
 function sums(depth: Uint32Array, self: Float64Array): Float64Array {
   const total = self.slice();
@@ -39,8 +35,7 @@ function sums(depth: Uint32Array, self: Float64Array): Float64Array {
   return total;
 }
 
-/** `sampled`: the numbers are samples of a clock, which tests apply to. */
-export function indexDiff(diff: DiffGraph, norm: Norm, sampled: boolean): DiffIndex {
+export function indexDiff(diff: DiffGraph, norm: Norm): DiffIndex {
   const { depth, label, labels, selfA, selfB } = diff;
   const totalA = sums(depth, selfA);
   const totalB = sums(depth, selfB);
@@ -55,8 +50,7 @@ export function indexDiff(diff: DiffGraph, norm: Norm, sampled: boolean): DiffIn
       : Math.round(((part(selfA[i]!, scale[0]) + part(selfB[i]!, scale[1])) / whole) * WIDTH_UNITS),
   );
   const flame = indexFlameGraph({ periodNs: 0, idle: null, labels, depth, self: width, label });
-  const unknown = !sampled ? "not_samples" : norm === "rate" && diff.unitNs.includes(0) ? "no_period" : null;
-  return { diff, norm, flame, totalA, totalB, scale, unknown };
+  return { diff, norm, flame, totalA, totalB, scale };
 }
 
 function part(amount: number, whole: number): number {
@@ -74,19 +68,14 @@ export function tendency(index: DiffIndex, node: number): number {
   return a + b === 0 ? 0 : (b - a) / (a + b);
 }
 
-export function test(index: DiffIndex, amount: Pair): Test | null {
-  if (index.unknown !== null) return null;
-  if (index.norm === "share") return proportions(amount, [index.totalA[0]!, index.totalB[0]!]);
-  const { coveredNs, unitNs } = index.diff;
-  return rates(amount, [coveredNs[0] / unitNs[0], coveredNs[1] / unitNs[1]]);
-}
-
-/** What is known about the total of one frame, looked at alone. */
-export function verdictOf(index: DiffIndex, node: number): { verdict: Verdict; test: Test | null } {
-  const found = test(index, [index.totalA[node]!, index.totalB[node]!]);
-  if (index.unknown !== null) return { verdict: "unknown", test: null };
-  if (found === null) return { verdict: "too_few", test: null };
-  return { verdict: found.p < ALPHA ? "significant" : "not_significant", test: found };
+/** What is known about the total of one frame, looked at alone, with its p-value where it was tested. */
+export function verdictOf(index: DiffIndex, node: number): { verdict: Verdict; p: number | null } {
+  const { unknown, codes } = index.diff.chances[index.norm];
+  if (unknown !== null) return { verdict: "unknown", p: null };
+  const code = codes[node]!;
+  if (code === 0) return { verdict: "too_few", p: null };
+  const p = Math.floor((code - 1) / 2) / P_PARTS;
+  return { verdict: code % 2 === 0 ? "significant" : "not_significant", p };
 }
 
 /** For each node how it is coloured: tendency, or NaN where chance can explain the change. */
@@ -98,80 +87,28 @@ export function colours(index: DiffIndex): Float32Array {
   });
 }
 
-export interface ChangeRow {
-  readonly name: string;
-  readonly module: string;
-  readonly kind: number;
-  readonly self: Pair;
-  /** With the function anywhere in the stack; recursion counts once. */
-  readonly total: Pair;
-  /** Of the self part after normalising. */
-  readonly change: number;
-  readonly totalChange: number;
-  readonly badge: "new" | "removed" | null;
-  readonly verdict: Verdict;
-  readonly p: number | null;
-  /** With all tested functions in view. */
-  readonly q: number | null;
+/** A function as the agent compares it, its kind as graphs number it. */
+export type ChangeRow = Omit<ChangedFunction, "kind"> & { readonly kind: number };
+
+const KINDS: Readonly<Record<string, number>> = {
+  user: Kind.User,
+  kernel: Kind.Kernel,
+  inlined: Kind.InlinedUser,
+  inlined_kernel: Kind.InlinedKernel,
+  marker: Kind.Marker,
+  jit: Kind.Jit,
+  other: Kind.Other,
+  process: Kind.Process,
+};
+
+export function changeRows({ functions }: ChangedFunctions): ChangeRow[] {
+  return functions.map((row) => ({ ...row, kind: KINDS[row.kind] ?? Kind.Other }));
 }
 
-interface Sum {
-  readonly label: number;
-  readonly self: [number, number];
-  readonly total: [number, number];
-  openUntil: number;
-}
-
-/** The functions below `root`, the largest change of their self part first. */
-export function changes(index: DiffIndex, root: number): ChangeRow[] {
-  const { diff, flame } = index;
-  const rows = new Map<number, Sum>();
-  for (let i = root; i < flame.end[root]!; i += 1) {
-    const label = diff.label[i]!;
-    if (diff.labels[label]!.kind === Kind.Root) continue;
-    let row = rows.get(label);
-    if (row === undefined) {
-      row = { label, self: [0, 0], total: [0, 0], openUntil: 0 };
-      rows.set(label, row);
-    }
-    row.self[0] += diff.selfA[i]!;
-    row.self[1] += diff.selfB[i]!;
-    if (i >= row.openUntil) {
-      row.total[0] += index.totalA[i]!;
-      row.total[1] += index.totalB[i]!;
-      row.openUntil = flame.end[i]!;
-    }
-  }
-  const sums = [...rows.values()];
-  const tests = sums.map(({ self }) => (self[0] + self[1] === 0 ? null : test(index, self)));
-  const places = sums.map((_, i) => i).filter((i) => tests[i] !== null);
-  const qs = adjusted(places.map((place) => tests[place]!.p));
-  const q = new Map(places.map((place, i) => [place, qs[i]!]));
-  const built = sums.map((sum, i): ChangeRow => {
-    const { name, module, kind } = diff.labels[sum.label]!;
-    const [a, b] = normalised(index, sum.self);
-    const [totalA, totalB] = normalised(index, sum.total);
-    const own = q.get(i) ?? null;
-    return {
-      name,
-      module,
-      kind,
-      self: sum.self,
-      total: sum.total,
-      change: b - a,
-      totalChange: totalB - totalA,
-      badge: sum.total[0] === 0 ? "new" : sum.total[1] === 0 ? "removed" : null,
-      verdict:
-        index.unknown !== null
-          ? "unknown"
-          : own === null
-            ? "too_few"
-            : own < ALPHA
-              ? "significant"
-              : "not_significant",
-      p: tests[i]?.p ?? null,
-      q: own,
-    };
-  });
-  return built.sort((left, right) => Math.abs(right.change) - Math.abs(left.change));
+/** Whether a table is of the functions below this node: the result of a running task grows, and its nodes move. */
+export function isBelow({ root }: Pick<ChangedFunctions, "root">, index: DiffIndex, node: number): boolean {
+  const [a, b] = root.total;
+  return (
+    labelOf(index.flame, node).name === root.name && index.totalA[node] === a && index.totalB[node] === b
+  );
 }

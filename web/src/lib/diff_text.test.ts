@@ -13,11 +13,15 @@ const GRAPH: DiffGraph = {
   selfA: Float64Array.of(50, 50),
   selfB: Float64Array.of(50, 150),
   label: Uint32Array.of(0, 1),
+  chances: {
+    share: { unknown: null, codes: Uint32Array.of(0, 0) },
+    rate: { unknown: null, codes: Uint32Array.of(0, 0) },
+  },
 };
 
 describe("changes in words", () => {
-  const share = indexDiff(GRAPH, "share", true);
-  const rate = indexDiff(GRAPH, "rate", true);
+  const share = indexDiff(GRAPH, "share");
+  const rate = indexDiff(GRAPH, "rate");
 
   it("of shares are points, of rates time for each second", () => {
     expect(normText(share, 0.5, 0)).toBe("50.0 %");
@@ -26,7 +30,7 @@ describe("changes in words", () => {
     expect(changeText(share, 0)).toBe("±0 pp");
     // 7.5 samples of 10 ms in each second.
     expect(normText(rate, 7.5, 1)).toBe("75.0 ms/s");
-    expect(changeText(indexDiff({ ...GRAPH, unitNs: [0, 10] }, "rate", true), 2.5)).toBe("+2.5 /s");
+    expect(changeText(indexDiff({ ...GRAPH, unitNs: [0, 10] }, "rate"), 2.5)).toBe("+2.5 /s");
   });
 
   it("as ratios never divide by nothing", () => {

@@ -1,8 +1,9 @@
 // A comparison in words and numbers.
 
-import { type DiffIndex, type Norm, normalised, type Verdict } from "./diff_index";
+import type { Verdict } from "../api/types";
+import type { Norm, Pair } from "./diff";
+import { type DiffIndex, normalised } from "./diff_index";
 import { amount } from "./format";
-import type { Pair } from "./significance";
 
 export const VERDICT_TEXT: Readonly<Record<Verdict, string>> = {
   significant: "significant",

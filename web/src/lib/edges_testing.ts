@@ -20,11 +20,18 @@ export function untimed(count: number, bytes: number): NonNullable<EdgeSide["wri
   return { count, bytes, time_ns: null, histogram: null };
 }
 
+/** What the agent says of the few programs that tests have. */
+function programKind(comm: string | null): EdgeEnd["program_kind"] {
+  const known = { envoy: "proxy", "pilot-agent": "proxy_agent", pause: "keeper" } as const;
+  return known[comm as keyof typeof known] ?? null;
+}
+
 export function edgeEnd(change: Partial<EdgeEnd> = {}): EdgeEnd {
   return {
     pid: null,
     start_ticks: change.pid ?? null,
     comm: null,
+    program_kind: programKind(change.comm ?? null),
     container: null,
     name: null,
     address: "10.0.0.1",

@@ -19,6 +19,7 @@ function process(pid: number, change: Partial<Process> = {}): Process {
     pid,
     parent_pid: 1,
     comm: "app",
+    program: "app",
     exe: "/usr/bin/app",
     arguments: ["app", "***"],
     uid: 0,

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Process } from "../api/types";
 import { containerNames } from "./containers_testing";
 import { find, type PaletteEntry, processEntries } from "./palette";
+import type { Pod } from "./pods";
 
 const entry = (kind: PaletteEntry["kind"], title: string, detail = "", weight = 0): PaletteEntry => ({
   kind,
@@ -59,6 +60,7 @@ describe("what runs", () => {
       id: `${pid}-1`,
       pid,
       comm,
+      program: comm,
       exe: `/usr/bin/${comm}`,
       network_namespace: 7,
       cpu_percent: pid,
@@ -70,11 +72,15 @@ describe("what runs", () => {
     workload: { kind: "StatefulSet", name: "web" },
   });
   const id = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f";
-  const all = processEntries([
-    process(41, "envoy", { id, runtime: "containerd", pod_uid: null, names }),
-    process(42, "pilot-agent", { id, runtime: "containerd", pod_uid: null, names }),
-    process(43, "other", { id: "b".repeat(32), runtime: "docker", pod_uid: null, names: null }),
-  ]);
+  const pod = { kind: "pod", key: "7", title: "shop/web-0", workload: names.workload, cpu_percent: 3 } as Pod;
+  const all = processEntries(
+    [
+      process(41, "envoy", { id, runtime: "containerd", pod_uid: null, names }),
+      process(42, "pilot-agent", { id, runtime: "containerd", pod_uid: null, names }),
+      process(43, "other", { id: "b".repeat(32), runtime: "docker", pod_uid: null, names: null }),
+    ],
+    [pod, { ...pod, kind: "host", key: "host", title: "Network of the node" }],
+  );
 
   it("is found by pod, container, namespace, workload and image, and by the id", () => {
     const found = (query: string) => find(all, query).map((entry) => `${entry.kind} ${entry.title}`);

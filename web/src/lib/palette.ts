@@ -2,8 +2,7 @@
 
 import type { Container, ContainerNames, Process } from "../api/types";
 import { containerTitle, workloadTitle } from "./container_names";
-import { podsOf } from "./pods";
-import { programOf } from "./roles";
+import type { Pod } from "./pods";
 
 export type PaletteKind = "page" | "action" | "pod" | "container" | "process" | "task" | "frames";
 
@@ -70,21 +69,21 @@ export function find(entries: readonly PaletteEntry[], query: string): PaletteEn
   return found.slice(0, MOST_FOUND).map(({ entry }) => entry);
 }
 
-function workloadOf(names: ContainerNames | null): string {
+function workloadOf(names: Pick<ContainerNames, "workload"> | null): string {
   return names === null || names.workload === null ? "" : workloadTitle(names.workload);
 }
 
 /** Pods, processes and containers; the pid is the first word of a process's detail. */
-export function processEntries(all: readonly Process[]): PaletteEntry[] {
+export function processEntries(all: readonly Process[], pods: readonly Pod[]): PaletteEntry[] {
   const list: PaletteEntry[] = [];
-  for (const pod of podsOf(all)) {
+  for (const pod of pods) {
     if (pod.kind === "pod")
       list.push({
         kind: "pod",
         id: pod.key,
         title: pod.title,
-        detail: [workloadOf(pod.names), `net ${pod.key}`].filter((part) => part !== "").join(" · "),
-        weight: pod.cpu.total ?? 0,
+        detail: [workloadOf(pod), `net ${pod.key}`].filter((part) => part !== "").join(" · "),
+        weight: (pod.cpu_percent ?? 0) / 100,
       });
   }
   const containers = new Map<string, { container: Container; weight: number }>();
@@ -98,7 +97,7 @@ export function processEntries(all: readonly Process[]): PaletteEntry[] {
       kind: "process",
       id: process.id,
       title: process.comm,
-      detail: [process.pid, container?.names?.title ?? "", process.exe ?? programOf(process)]
+      detail: [process.pid, container?.names?.title ?? "", process.exe ?? process.program]
         .filter((part) => part !== "")
         .join(" · "),
       weight: process.cpu_percent ?? 0,

@@ -1,11 +1,6 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { ContainerNames, Process } from "../api/types";
-import { containerNames } from "./containers_testing";
-import { podRows, podsOf, sidecarLine } from "./pods";
-import { rolesInPod } from "./roles";
-
-const HOST = 4026531840;
+import type { Pod, PodProcess, Process } from "../api/types";
+import { isInPod, podRows, podsOf, withReadings } from "./pods";
 
 function process(pid: number, comm: string, change: Partial<Process> = {}): Process {
   return {
@@ -13,6 +8,7 @@ function process(pid: number, comm: string, change: Partial<Process> = {}): Proc
     pid,
     parent_pid: 1,
     comm,
+    program: comm,
     exe: `/usr/bin/${comm}`,
     arguments: [],
     uid: 0,
@@ -28,96 +24,106 @@ function process(pid: number, comm: string, change: Partial<Process> = {}): Proc
   };
 }
 
+const member = ({ id, pid, program, comm }: Process, role: PodProcess["role"]): PodProcess => ({
+  id,
+  pid,
+  program,
+  comm,
+  container: null,
+  role,
+  reason: `why ${role}`,
+  cpu_percent: 0,
+  rss_bytes: 100,
+  threads: 1,
+});
+
+function pod(
+  title: string,
+  network_namespace: number | null,
+  processes: PodProcess[],
+  kind: Pod["kind"] = "pod",
+): Pod {
+  return {
+    kind,
+    network_namespace,
+    title,
+    pod: null,
+    labels: {},
+    workload: null,
+    summary: `summary of ${title}`,
+    cpu_percent: null,
+    sidecar_cpu_percent: null,
+    without_reading: 0,
+    rss_bytes: 0,
+    processes,
+  };
+}
+
 const inContainer = (id: string): Partial<Process> => ({
   container: { id, runtime: "containerd", pod_uid: null, names: null },
 });
 
-describe("roles", () => {
-  const role = (members: Process[], pid: number) => rolesInPod(members).get(`${pid}-1`);
-
-  it("calls a proxy beside an application a sidecar, with its agent and what shares its container", () => {
-    const members = [
-      process(1, "httpbin", inContainer("app")),
-      process(2, "envoy", inContainer("proxy")),
-      process(3, "pilot-agent", inContainer("proxy")),
-      process(4, "sh", inContainer("proxy")),
-      process(5, "pause", inContainer("pause")),
-    ];
-    expect(role(members, 1)).toEqual({
-      role: "app",
-      reason: "it is not a proxy and shares the pod with envoy",
-    });
-    expect(role(members, 2)?.role).toBe("sidecar");
-    expect(role(members, 2)?.reason).toContain("shares the pod with httpbin");
-    expect(role(members, 3)?.role).toBe("sidecar");
-    expect(role(members, 4)).toEqual({
-      role: "sidecar",
-      reason: "it is in the container of the proxy envoy",
-    });
-    expect(role(members, 5)?.role).toBe("other");
-  });
-
-  it("does not call a proxy that is alone a sidecar", () => {
-    const gateway = [process(1, "envoy", inContainer("g")), process(2, "pilot-agent", inContainer("g"))];
-    expect(role(gateway, 1)?.role).toBe("other");
-    expect(role(gateway, 1)?.reason).toContain("gateway");
-    expect(role(gateway, 2)?.role).toBe("other");
-  });
-
-  it("knows a program by its file, whatever it calls itself", () => {
-    const members = [process(1, "app"), process(2, "wrk:worker_0", { exe: "/opt/envoy (deleted)" })];
-    expect(role(members, 2)?.role).toBe("sidecar");
-    expect(role([process(1, "app")], 1)?.reason).toContain("no proxy");
-  });
-});
+const APP = process(10, "httpbin", inContainer("app"));
+const PROXY = process(11, "envoy", inContainer("proxy"));
+const REDIS = process(20, "redis", { network_namespace: 20 });
+const INIT = process(1, "systemd", { network_namespace: 1 });
+const LISTED = [
+  pod("redis", 20, [member(REDIS, "app")]),
+  pod("httpbin + envoy", 10, [member(APP, "app"), member(PROXY, "sidecar")]),
+  pod("Network of the node", 1, [member(INIT, "other")], "host"),
+];
+const mapOf = (...all: Process[]) => new Map(all.map((one) => [one.id, one]));
+const ALL = mapOf(APP, PROXY, REDIS, INIT);
 
 describe("pods", () => {
-  const all = [
-    process(1, "systemd", { network_namespace: HOST, cpu_percent: 5 }),
-    process(2, "kthreadd", { network_namespace: HOST, kernel_thread: true, exe: null }),
-    process(10, "httpbin", { cpu_percent: 108 }),
-    process(11, "envoy", { cpu_percent: 84 }),
-    process(20, "redis", { network_namespace: 20, cpu_percent: 300 }),
-    process(30, "gone", { network_namespace: null, exe: null }),
-  ];
-
-  it("groups by network namespace: pods by CPU, then the node, then the unknown", () => {
-    const pods = podsOf(all);
-    expect(pods.map(({ key, kind }) => [key, kind])).toEqual([
-      ["20", "pod"],
-      ["10", "pod"],
-      ["host", "host"],
-      ["unknown", "unknown"],
+  it("have the processes of the page with the agent's roles, in the agent's order", () => {
+    const pods = podsOf(LISTED, ALL);
+    expect(pods.map(({ key, kind, containers }) => [key, kind, containers])).toEqual([
+      ["20", "pod", 0],
+      ["10", "pod", 2],
+      ["host", "host", 0],
     ]);
-    expect(pods[1]?.title).toBe("httpbin + envoy");
-    expect(pods[2]?.members.map(({ process: { pid } }) => pid)).toEqual([1]);
-    expect(pods[2]?.members[0]?.reason).toContain("not in a pod");
-    expect(pods[3]?.members[0]?.reason).toContain("cannot be read");
+    expect(pods[1]?.members).toEqual([
+      { process: APP, role: "app", reason: "why app" },
+      { process: PROXY, role: "sidecar", reason: "why sidecar" },
+    ]);
   });
 
-  it("says what the sidecar uses, and why where it cannot", () => {
-    const line = (members: Process[]) => sidecarLine(podsOf(members)[0]!);
-    expect(
-      line([process(10, "httpbin", { cpu_percent: 108 }), process(11, "envoy", { cpu_percent: 84 })]),
-    ).toBe("sidecar uses 0.84 of 1.92 cores (44 %)");
-    expect(line([process(10, "redis", { cpu_percent: 50 })])).toBe("no sidecar; 0.50 cores");
-    expect(
-      line([process(10, "httpbin", { cpu_percent: null }), process(11, "envoy", { cpu_percent: null })]),
-    ).toContain("unknown");
-    expect(line([process(10, "httpbin"), process(11, "envoy")])).toBe(
-      "sidecar uses 0.00 of 0.00 cores: the pod is idle",
-    );
-    expect(
-      line([
-        process(10, "httpbin", { cpu_percent: 50 }),
-        process(11, "envoy", { cpu_percent: 50 }),
-        process(12, "sh", { cpu_percent: null }),
-      ]),
-    ).toBe("sidecar uses 0.50 of 1.00 cores (50 %), without 1 not read yet");
+  it("lose what has ended, and go with their last process", () => {
+    const pods = podsOf(LISTED, mapOf(PROXY, INIT));
+    expect(pods.map(({ key, members }) => [key, members.length])).toEqual([
+      ["10", 1],
+      ["host", 1],
+    ]);
+  });
+
+  it("are ordered by new readings, and stay without one", () => {
+    const reading = {
+      kind: "pod",
+      network_namespace: 10,
+      summary: "sidecar uses 0.84 of 1.92 cores (44 %)",
+      cpu_percent: 192,
+      sidecar_cpu_percent: 84,
+      without_reading: 0,
+      rss_bytes: 7,
+    } as const;
+    const found = withReadings(LISTED, [reading, { ...reading, network_namespace: 99 }]);
+    expect(found.map(({ title, summary }) => [title, summary])).toEqual([
+      ["httpbin + envoy", "sidecar uses 0.84 of 1.92 cores (44 %)"],
+      ["redis", "summary of redis"],
+      ["Network of the node", "summary of Network of the node"],
+    ]);
+    expect(found[0]?.processes).toBe(LISTED[1]?.processes);
+  });
+
+  it("tell processes whose end may change the roles of others", () => {
+    expect(isInPod(LISTED, "11-1")).toBe(true);
+    expect(isInPod(LISTED, "1-1")).toBe(false);
+    expect(isInPod(LISTED, "99-1")).toBe(false);
   });
 
   it("filters by role, name and title, and drops pods without a match", () => {
-    const pods = podsOf(all);
+    const pods = podsOf(LISTED, ALL);
     const pids = (filter: string, sort = "-cpu") =>
       podRows(pods, filter, sort).map((row) => (row.kind === "pod" ? row.pod.title : row.member.process.pid));
     expect(pids("sidecar")).toEqual(["httpbin + envoy", 11]);
@@ -126,53 +132,5 @@ describe("pods", () => {
     expect(pids("httpbin sidecar")).toEqual(["httpbin + envoy", 11]);
     expect(pids("httpbin", "role")).toEqual(["httpbin + envoy", 10, 11]);
     expect(pids("no such")).toEqual([]);
-  });
-});
-
-interface Case {
-  readonly name: string;
-  readonly processes: readonly {
-    readonly pid: number;
-    readonly comm: string;
-    readonly exe: string | null;
-    readonly container: string | null;
-    readonly network_namespace: number | null;
-    readonly cpu_percent: number | null;
-    readonly kernel_thread: boolean;
-    readonly names?: {
-      readonly namespace: string;
-      readonly pod: string;
-      readonly name: string;
-      readonly role: ContainerNames["role"];
-    };
-  }[];
-  readonly pods: readonly unknown[];
-}
-
-function named(given: Case["processes"][number]["names"]): ContainerNames | null {
-  if (given === undefined) return null;
-  const { namespace, pod, name, role } = given;
-  return containerNames(namespace, pod, name, { role });
-}
-
-describe("pods of the agent", () => {
-  const file = new URL("../../../tests/fixtures/pods/cases.json", import.meta.url);
-  const cases = JSON.parse(new TextDecoder().decode(readFileSync(file))) as readonly Case[];
-
-  it.each(cases)("$name", ({ processes, pods }) => {
-    const all = processes.map(({ pid, comm, container: id, names, ...rest }) =>
-      process(pid, comm, {
-        ...rest,
-        container: id === null ? null : { id, runtime: "x", pod_uid: null, names: named(names) },
-      }),
-    );
-    const found = podsOf(all).map((pod) => ({
-      kind: pod.kind,
-      namespace: pod.namespace,
-      title: pod.title,
-      sidecar: sidecarLine(pod),
-      members: pod.members.map(({ process: { pid }, role, reason }) => [pid, role, reason]),
-    }));
-    expect(found).toEqual(pods);
   });
 });

@@ -41,6 +41,7 @@ export function end(comm: string | null, pid: number | null, port: number | null
     pid,
     start_ticks: pid === null ? null : pid * 10,
     comm,
+    program_kind: comm === "envoy" ? "proxy" : null,
     container: null,
     name: null,
     address: "10.0.0.1",

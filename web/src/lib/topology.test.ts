@@ -37,6 +37,7 @@ function process(pid: number, namespace: number | null): Process {
     pid,
     parent_pid: 1,
     comm: "",
+    program: "",
     exe: null,
     arguments: [],
     uid: 0,

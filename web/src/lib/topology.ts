@@ -63,16 +63,6 @@ export interface Topology {
   readonly links: readonly TopologyLink[];
 }
 
-const SIDECARS: ReadonlySet<string> = new Set(["envoy", "linkerd2-proxy", "linkerd-proxy"]);
-const HELPERS: ReadonlySet<string> = new Set([
-  "pilot-agent",
-  "pause",
-  "tini",
-  "dumb-init",
-  "istio-agent",
-  "linkerd-network",
-]);
-
 /** Ports on which a pod asks its control plane, name servers and collectors of telemetry. */
 const CONTROL_ASKED: ReadonlyMap<number, string> = new Map([
   [53, "names"],
@@ -195,6 +185,7 @@ export function splitEnded(pods: readonly Pod[], shown: string): { listed: Pod[]
 }
 
 const isActive = (member: Member): boolean => member.open > 0;
+const isProxy = (member: Member): boolean => member.end.program_kind === "proxy";
 
 /** Key of the node that an end belongs to. Ends without a process are one node for each address. */
 export function nodeKey(end: EdgeEnd): string {
@@ -244,7 +235,7 @@ interface Center {
 /** The process in the middle: the sidecar, or the one that most edges go through. */
 function centerOf(keys: readonly string[], members: ReadonlyMap<string, Member>): Center | null {
   const rank = (a: string, b: string): number => members.get(b)!.edges - members.get(a)!.edges || text(a, b);
-  const named = keys.filter((key) => SIDECARS.has(members.get(key)!.end.comm ?? "")).sort(rank);
+  const named = keys.filter((key) => isProxy(members.get(key)!)).sort(rank);
   if (named[0] !== undefined) {
     const name = members.get(named[0])!.end.comm;
     const more = named.length > 1 ? `, the one of ${named.length} with most edges` : "";
@@ -269,7 +260,7 @@ function programNames(keys: readonly string[], members: ReadonlyMap<string, Memb
   const all = keys
     .map((key) => members.get(key)!)
     .sort((a, b) => b.bytes - a.bytes || text(a.end.comm ?? "", b.end.comm ?? ""));
-  const apps = all.filter(({ end }) => !SIDECARS.has(end.comm ?? "") && !HELPERS.has(end.comm ?? ""));
+  const apps = all.filter(({ end }) => end.program_kind === null);
   const comms = [...new Set((apps.length > 0 ? apps : all).map(({ end }) => end.comm ?? end.address))];
   const more = comms.length > 2 ? ` and ${comms.length - 2} more` : "";
   return comms.slice(0, 2).join(", ") + more;
@@ -319,7 +310,7 @@ export function topologyOf(
       ),
       processes: keys.length,
       bytes: keys.reduce((sum, member) => sum + members.get(member)!.bytes, 0),
-      hasSidecar: keys.some((member) => SIDECARS.has(members.get(member)!.end.comm ?? "")),
+      hasSidecar: keys.some((member) => isProxy(members.get(member)!)),
     };
   });
   pods.sort(
@@ -370,7 +361,7 @@ export function topologyOf(
 
 function insideRole(key: string, member: Member, center: Center | null): [Role, string | null] {
   if (center?.key === key) return [center.isSidecar ? "sidecar" : "center", center.why];
-  if (HELPERS.has(member.end.comm ?? ""))
+  if (member.end.program_kind === "proxy_agent" || member.end.program_kind === "keeper")
     return ["helper", "at the rim: a helper of the sidecar or the container"];
   return ["app", null];
 }

@@ -25,6 +25,21 @@ export async function copyText(text: string, what: string): Promise<void> {
   }
 }
 
+/** Copies what the agent is still being asked for: browsers allow it only at once, with the text to come. */
+export async function copyAnswer(answer: Promise<string>, what: string): Promise<void> {
+  try {
+    const blob = answer.then((text) => new Blob([text], { type: "text/plain" }));
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    say(`${what} copied`, true);
+  } catch {
+    const reason = await answer.then(
+      () => "the browser refused",
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    say(`${what} could not be copied: ${reason}`, false);
+  }
+}
+
 /** The address of the view; the token is never in it. */
 export function copyLink(): Promise<void> {
   return copyText(location.origin + location.pathname + location.search, "Link");

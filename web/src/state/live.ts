@@ -1,20 +1,24 @@
 // What the agent knows, as signals, kept fresh by the event stream; by polling while there is none.
 
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
 import { readEvents } from "../api/events";
 import type {
+  Pod as ListedPod,
   Loss,
   Meta,
   NamedContainers,
+  PodReading,
   Problem,
   Process,
   ProcessChange,
   ProcessReading,
+  ProcessReadings,
   Self,
   Task,
 } from "../api/types";
 import { namesOf } from "../lib/container_names";
+import { isInPod, podsOf, withReadings } from "../lib/pods";
 import type { ServerEvent } from "../lib/sse";
 import { listed, type TaskList, withTask } from "../lib/task_list";
 import { route } from "./route";
@@ -33,6 +37,22 @@ export const selfHistory = signal<{ readonly cpu: readonly number[]; readonly rs
 });
 /** By process id; null before the first answer. */
 export const processes = signal<ReadonlyMap<string, Process> | null>(null);
+let podsAreShown = false;
+/** Asked for while something shows them. */
+const listedPods = signal<readonly ListedPod[] | null>(null, {
+  watched: () => {
+    podsAreShown = true;
+    void refreshPods().catch(() => {});
+  },
+  unwatched: () => {
+    podsAreShown = false;
+  },
+});
+/** Pods with those of their processes that run, busiest first; null before the first answer. */
+export const pods = computed(() => {
+  const [listed, all] = [listedPods.value, processes.value];
+  return listed === null || all === null ? null : podsOf(listed, all);
+});
 let lastNames: NamedContainers = {};
 /** Names of the containers that run, by id; the same object until one changes. */
 export const namedContainers = computed<NamedContainers>(() => {
@@ -88,7 +108,7 @@ function takeSelf(own: Self): void {
   };
 }
 
-function applyReadings(readings: readonly ProcessReading[]): void {
+function applyReadings(readings: readonly ProcessReading[], ofPods: readonly PodReading[]): void {
   const known = processes.peek();
   if (known === null) return;
   const next = new Map(known);
@@ -96,7 +116,11 @@ function applyReadings(readings: readonly ProcessReading[]): void {
     const process = next.get(id);
     if (process !== undefined) next.set(id, { ...process, cpu_percent, rss_bytes, threads });
   }
-  processes.value = next;
+  batch(() => {
+    processes.value = next;
+    const listed = listedPods.peek();
+    if (podsAreShown && listed !== null) listedPods.value = withReadings(listed, ofPods);
+  });
   remember(readings);
 }
 
@@ -129,6 +153,8 @@ function applyChange(change: ProcessChange): void {
     return;
   }
   for (const ended of endedMeanwhile) ended.add(change.id);
+  // Others of its pod may have another role without it.
+  if (podsAreShown && isInPod(listedPods.peek() ?? [], change.id)) refreshListSoon();
   const known = processes.peek();
   if (known === null || !known.has(change.id)) return;
   const next = new Map(known);
@@ -153,9 +179,11 @@ function handle({ event, data }: ServerEvent): void {
     case "process":
       applyChange(value as ProcessChange);
       return;
-    case "processes":
-      applyReadings((value as { items: readonly ProcessReading[] }).items);
+    case "processes": {
+      const { items, pods: ofPods } = value as ProcessReadings;
+      applyReadings(items, ofPods);
       return;
+    }
     case "self":
       takeSelf(value as Self);
       return;
@@ -197,9 +225,14 @@ export async function refreshProcesses(): Promise<void> {
     processes.value = byId(items);
     remember(items);
     refreshForNames(items);
+    if (podsAreShown) await refreshPods();
   } finally {
     endedMeanwhile.delete(ended);
   }
+}
+
+async function refreshPods(): Promise<void> {
+  listedPods.value = (await api.pods()).items;
 }
 
 export async function refreshAll(): Promise<void> {

@@ -1,13 +1,15 @@
 // The functions of a comparison with both sides, the change, and what chance can explain of it.
 
 import { useMemo, useState } from "preact/hooks";
-import { type ChangeRow, changes, type DiffIndex, normalised } from "../lib/diff_index";
+import type { DiffSide } from "../api/client";
+import type { ChangedFunctions } from "../api/types";
+import { type ChangeRow, changeRows, type DiffIndex, normalised } from "../lib/diff_index";
 import { amountText, changeText, normText, pText, UNKNOWN_TEXT, VERDICT_TEXT } from "../lib/diff_text";
 import { count, fileName, visible } from "../lib/format";
 import { parseQuery } from "../lib/search";
-import { ALPHA } from "../lib/significance";
+import { useChanges } from "../state/diff";
 import { KIND_TEXT } from "./function_table";
-import { Empty } from "./states";
+import { Empty, ErrorBox, Loading } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
 
 const VERDICT_ORDER = { significant: 0, not_significant: 1, too_few: 2, unknown: 3 } as const;
@@ -18,7 +20,7 @@ function sorted(rows: readonly ChangeRow[], sort: string): ChangeRow[] {
   const sign = descending ? -1 : 1;
   const compare = (a: ChangeRow, b: ChangeRow): number => {
     if (key === "change") return Math.abs(a.change) - Math.abs(b.change);
-    if (key === "total") return Math.abs(a.totalChange) - Math.abs(b.totalChange);
+    if (key === "total") return Math.abs(a.total_change) - Math.abs(b.total_change);
     if (key === "before") return a.self[0] - b.self[0];
     if (key === "after") return a.self[1] - b.self[1];
     if (key === "verdict")
@@ -55,34 +57,59 @@ function Chance({ row }: { row: ChangeRow }) {
 }
 
 /** What the numbers of the table can and cannot say. */
-export function TestNote({ index, rows }: { index: DiffIndex; rows: readonly ChangeRow[] }) {
-  if (index.unknown !== null) return <p class="muted order-note">{UNKNOWN_TEXT[index.unknown]}</p>;
-  const tested = rows.filter((row) => row.q !== null).length;
-  const found = rows.filter((row) => row.verdict === "significant").length;
-  const method = index.norm === "share" ? "two-proportion z-test" : "test of two Poisson rates";
+function TestNote({ index, table }: { index: DiffIndex; table: ChangedFunctions }) {
+  const { unknown } = index.diff.chances[index.norm];
+  const { significant, tested, method, functions, all_functions: all } = table;
   return (
     <p class="muted order-note" data-test-note>
-      {count(found)} of {count(tested)} tested functions changed significantly ({method} of self samples, q by
-      Benjamini and Hochberg below {ALPHA}: of those called significant about one in twenty is chance).
-      Samples of one long phase depend on each other, so a result near the limit deserves a second
-      measurement.
+      {unknown !== null
+        ? UNKNOWN_TEXT[unknown]
+        : `${count(significant)} of ${count(tested)} tested functions changed significantly: ${method}.`}
+      {all > functions.length && ` The ${count(all - functions.length)} smallest changes are left out.`}
     </p>
   );
 }
 
-export function ChangeTable({
-  index,
-  root,
-  search,
-  onFind,
-}: {
-  index: DiffIndex;
-  root: number;
-  search: string;
-  onFind: (name: string) => void;
-}) {
+interface Props {
+  readonly a: DiffSide;
+  readonly b: DiffSide;
+  readonly index: DiffIndex;
+  /** The node that the functions are below. */
+  readonly root: number;
+  readonly search: string;
+  readonly onFind: (name: string) => void;
+}
+
+export function ChangeTable(props: Props) {
   const [sort, setSort] = useState("-change");
-  const all = useMemo(() => changes(index, root), [index, root]);
+  const { table, error } = useChanges(props.a, props.b, props.index, props.root);
+  if (table === null)
+    return error === null ? (
+      <Loading what="the functions" />
+    ) : (
+      <ErrorBox title="No functions to show" detail={error} />
+    );
+  return (
+    <>
+      {error !== null && (
+        <p class="field-error" role="alert">
+          Not up to date: {error}
+        </p>
+      )}
+      <TestNote index={props.index} table={table} />
+      <Functions {...props} table={table} sort={sort} onSort={setSort} />
+    </>
+  );
+}
+
+interface FunctionsProps extends Pick<Props, "index" | "search" | "onFind"> {
+  readonly table: ChangedFunctions;
+  readonly sort: string;
+  readonly onSort: (sort: string) => void;
+}
+
+function Functions({ index, table, search, onFind, sort, onSort }: FunctionsProps) {
+  const all = useMemo(() => changeRows(table), [table]);
   const rows = useMemo(() => {
     const query = parseQuery(search);
     const found =
@@ -126,7 +153,7 @@ export function ChangeTable({
         help: "Change with the function anywhere in the stack; recursion counts once",
         numeric: true,
         sortable: true,
-        cell: (row) => <span class="muted">{changeText(index, row.totalChange)}</span>,
+        cell: (row) => <span class="muted">{changeText(index, row.total_change)}</span>,
       },
       {
         key: "kind",
@@ -162,25 +189,19 @@ export function ChangeTable({
       },
     ];
   }, [index]);
+  if (rows.length === 0) return <Empty title="No function matches the search" />;
   return (
-    <>
-      <TestNote index={index} rows={all} />
-      {rows.length === 0 ? (
-        <Empty title="No function matches the search" />
-      ) : (
-        <div class="table-box" data-change-table>
-          <VirtualTable
-            label="Functions by their change. Enter finds the function in the graph"
-            class="function-table change-table"
-            rows={rows}
-            columns={columns}
-            rowKey={(row) => `${row.kind} ${row.name} ${row.module}`}
-            sort={sort}
-            onSort={setSort}
-            onOpen={(row) => onFind(row.name)}
-          />
-        </div>
-      )}
-    </>
+    <div class="table-box" data-change-table>
+      <VirtualTable
+        label="Functions by their change. Enter finds the function in the graph"
+        class="function-table change-table"
+        rows={rows}
+        columns={columns}
+        rowKey={(row) => `${row.kind} ${row.name} ${row.module}`}
+        sort={sort}
+        onSort={onSort}
+        onOpen={(row) => onFind(row.name)}
+      />
+    </div>
   );
 }

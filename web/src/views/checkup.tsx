@@ -107,7 +107,7 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
         <Report
           diagnosis={value}
           flame={{ task: sampledTask(checkup), pid: route.value.pid, from: null, to: null }}
-          about={`${namedTarget(checkup)}, ${checkup.id}`}
+          subject={{ of: "checkups", id: checkup.id, pid: route.value.pid }}
         >
           {tools}
         </Report>

@@ -1,10 +1,11 @@
 // One diagnosis from the verdict to its limits, the same for a check-up and for a single result.
 
 import type { ComponentChildren } from "preact";
+import { checkups } from "../api/checkups";
 import type { Diagnosis } from "../api/types";
+import type { Subject } from "../lib/checkup_paths";
 import type { Flame } from "../lib/diagnosis";
-import { reportMarkdown } from "../lib/diagnosis_markdown";
-import { copyText } from "../state/clipboard";
+import { copyAnswer } from "../state/clipboard";
 import { Findings } from "./diagnosis_findings";
 import { ProcessChoice, VerdictHead } from "./diagnosis_head";
 import { CostMatrix } from "./diagnosis_matrix";
@@ -15,13 +16,13 @@ interface Props {
   readonly diagnosis: Diagnosis;
   /** What cells and frames open. */
   readonly flame: Flame;
-  /** What was measured, for the copied report. */
-  readonly about: string;
+  /** What is diagnosed. */
+  readonly subject: Subject;
   /** Further buttons. */
   readonly children?: ComponentChildren;
 }
 
-export function Report({ diagnosis, flame, about, children }: Props) {
+export function Report({ diagnosis, flame, subject, children }: Props) {
   const { workers, limits } = diagnosis;
   return (
     <div class="diagnosis" data-diagnosis>
@@ -29,7 +30,7 @@ export function Report({ diagnosis, flame, about, children }: Props) {
         <ProcessChoice diagnosis={diagnosis} pid={flame.pid} />
         <span class="push" />
         {children}
-        <button type="button" onClick={() => void copyText(reportMarkdown(diagnosis, about), "Report")}>
+        <button type="button" onClick={() => void copyAnswer(checkups.report(subject), "Report")}>
           Copy report
         </button>
         <button type="button" onClick={() => window.print()}>

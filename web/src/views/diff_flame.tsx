@@ -54,10 +54,8 @@ function facts(index: DiffIndex, node: number): readonly (readonly [string, stri
 
 function verdictText(index: DiffIndex, node: number): string {
   if (node === 0 && index.norm === "share") return "everything is 100 % on both sides";
-  const { verdict, test } = verdictOf(index, node);
-  return test === null
-    ? VERDICT_TEXT[verdict]
-    : `${VERDICT_TEXT[verdict]} (${pText(test.p)}, this frame alone)`;
+  const { verdict, p } = verdictOf(index, node);
+  return p === null ? VERDICT_TEXT[verdict] : `${VERDICT_TEXT[verdict]} (${pText(p)}, this frame alone)`;
 }
 
 function words(index: DiffIndex, node: number): string {

@@ -3,7 +3,8 @@
 import { useMemo } from "preact/hooks";
 import type { DiffSide, ProfileCut } from "../api/client";
 import type { Task } from "../api/types";
-import type { DiffIndex, Norm } from "../lib/diff_index";
+import type { Norm } from "../lib/diff";
+import type { DiffIndex } from "../lib/diff_index";
 import { amountText, NORM_TITLE, UNKNOWN_TEXT } from "../lib/diff_text";
 import { ancestry, findPath, labelOf, pathKey } from "../lib/flame_index";
 import { parsePart } from "../lib/flame_window";
@@ -83,7 +84,9 @@ function Crumbs({ index, zoomed }: { index: DiffIndex; zoomed: number }) {
   );
 }
 
-function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
+function Compared(props: { a: DiffSide; b: DiffSide; index: DiffIndex; running: boolean }) {
+  const { index, running } = props;
+  const { unknown } = index.diff.chances[index.norm];
   const { search, zoom, tab } = route.value;
   const zoomed = useMemo(() => findPath(index.flame, zoom), [index, zoom]);
   const matches = useMemo(() => {
@@ -109,6 +112,8 @@ function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
       )}
       {table ? (
         <ChangeTable
+          a={props.a}
+          b={props.b}
           index={index}
           root={zoomed}
           search={search}
@@ -116,7 +121,7 @@ function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
         />
       ) : (
         <>
-          {index.unknown !== null && <p class="muted order-note">{UNKNOWN_TEXT[index.unknown]}</p>}
+          {unknown !== null && <p class="muted order-note">{UNKNOWN_TEXT[unknown]}</p>}
           <DiffFlame
             index={index}
             zoomed={zoomed}
@@ -130,11 +135,6 @@ function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
   );
 }
 
-/** True when the numbers are samples of a clock, which tests apply to. */
-function isSampled({ clock }: Task): boolean {
-  return clock === "cpu-clock" || clock === "cycles";
-}
-
 export function DiffView({ task, cut, running }: Props) {
   const { base, baseFrom, baseTo, norm, tab, search } = route.value;
   // Threads of another task have other numbers.
@@ -142,9 +142,8 @@ export function DiffView({ task, cut, running }: Props) {
   const a: DiffSide = { id: base, cut: { ...cut, ...threads, from: baseFrom, to: baseTo } };
   const b: DiffSide = { id: task.id, cut };
   const baseTask = tasks.value?.get(base);
-  const sampled = isSampled(task) && isSampled(baseTask ?? task);
   const live = running || baseTask?.state === "running";
-  const { index, error } = useDiff(a, b, norm, sampled, live);
+  const { index, error } = useDiff(a, b, norm, live);
   return (
     <div class="profile">
       <div class="diff-bar">
@@ -216,7 +215,7 @@ export function DiffView({ task, cut, running }: Props) {
             <Side title="Base" id={base} from={baseFrom} to={baseTo} index={index} side={0} />
             <Side title="Now" id={task.id} from={cut.from} to={cut.to} index={index} side={1} />
           </dl>
-          <Compared index={index} running={live} />
+          <Compared a={a} b={b} index={index} running={live} />
         </>
       )}
     </div>

@@ -5,7 +5,7 @@ import { visible } from "../lib/format";
 import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
 import { helpOpen, paletteOpen } from "../state/keys";
-import { meta, namedContainers, processes, tasks } from "../state/live";
+import { meta, namedContainers, pods, processes, tasks } from "../state/live";
 import { mayChange } from "../state/role";
 import { openView, patchRoute, route } from "../state/route";
 import { Dialog } from "./dialog";
@@ -65,7 +65,7 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
 
 function entries(): PaletteEntry[] {
   const list = fixed(route.value.view === "task");
-  list.push(...processEntries([...(processes.value?.values() ?? [])]));
+  list.push(...processEntries([...(processes.value?.values() ?? [])], pods.value ?? []));
   for (const task of tasks.value?.values() ?? [])
     list.push({
       kind: "task",

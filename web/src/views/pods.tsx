@@ -4,9 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { labelList, nameInPod, workloadTitle } from "../lib/container_names";
 import { bytes, visible } from "../lib/format";
-import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
-import { programOf } from "../lib/roles";
-import { cpuHistory, meta, processes } from "../state/live";
+import { cores, type Member, type Pod, type PodRow, podRows } from "../lib/pods";
+import { cpuHistory, meta, pods } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
 import { href, openView, patchRoute, route } from "../state/route";
 import { Changing } from "./changing";
@@ -56,8 +55,8 @@ const COLUMNS: readonly Column<PodRow>[] = [
     sortable: true,
     cell: only(({ process }) => (
       <span class="name pod-member" title={visible(process.exe ?? process.comm)}>
-        {visible(programOf(process))}{" "}
-        {programOf(process) !== process.comm && <span class="muted">{visible(process.comm)}</span>}
+        {visible(process.program)}{" "}
+        {process.program !== process.comm && <span class="muted">{visible(process.comm)}</span>}
       </span>
     )),
   },
@@ -66,10 +65,10 @@ const COLUMNS: readonly Column<PodRow>[] = [
     key: "container",
     title: "Container",
     sortable: true,
-    cell: only(({ process: { container } }, { names }) =>
+    cell: only(({ process: { container } }, { pod }) =>
       container === null ? (
         <span class="muted">none</span>
-      ) : names === null ? (
+      ) : pod === null ? (
         <ContainerName container={container} />
       ) : (
         <ContainerName container={container} text={nameInPod} />
@@ -129,7 +128,7 @@ const COLUMNS: readonly Column<PodRow>[] = [
           onClick={() =>
             patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false })
           }
-          aria-label={`Profile ${visible(programOf(process))} ${process.pid}`}
+          aria-label={`Profile ${visible(process.program)} ${process.pid}`}
         >
           Profile…
         </button>
@@ -145,35 +144,31 @@ const NAMESPACE_HELP =
   "Inode number of the network namespace. Processes that share it are shown as one pod; its name is that of their containers";
 
 /** What tells a pod from others, a line each. */
-function podTip({ title, names, namespace }: Pod): string {
-  if (names === null) return visible(title);
+function podTip(shown: Pod): string {
+  const { title, pod, workload, network_namespace: namespace } = shown;
+  if (pod === null) return visible(title);
   const lines = [
     title,
-    `unique id ${names.pod?.uid ?? "not known"}`,
+    `unique id ${pod.uid}`,
     `network namespace ${namespace}`,
-    ...(names.workload === null ? [] : [`workload ${workloadTitle(names.workload)}`]),
-    ...labelList(names).map((label) => `label ${label}`),
+    ...(workload === null ? [] : [`workload ${workloadTitle(workload)}`]),
+    ...labelList(shown).map((label) => `label ${label}`),
   ];
   return lines.map(visible).join("\n");
 }
 
 function PodHead({ pod }: { pod: Pod }) {
-  const { kind, title, names, namespace, members, containers, rss } = pod;
-  const workload = names?.workload ?? null;
+  const { kind, title, pod: names, workload, members, containers } = pod;
   const create = (checkup: boolean): void =>
     patchRoute({ create: true, checkup, pod: pod.key, pids: [], container: "" });
   return (
     <span class="group-row pod-head">
       <b class="name" title={podTip(pod)}>
-        <Cut
-          parts={
-            names === null || names.pod === null ? [title, ""] : [names.pod.namespace, `/${names.pod.name}`]
-          }
-        />
+        <Cut parts={names === null ? [title, ""] : [names.namespace, `/${names.name}`]} />
       </b>
       {kind === "pod" && names === null && (
         <span class="muted" title={NAMESPACE_HELP}>
-          net {namespace}
+          net {pod.network_namespace}
         </span>
       )}
       {workload !== null && (
@@ -185,13 +180,13 @@ function PodHead({ pod }: { pod: Pod }) {
         data-sidecar-line
         title="The sum of the processes' CPU times over the last two seconds; processes that began and ended in between are not in it"
       >
-        {sidecarLine(pod)}
+        {visible(pod.summary)}
       </span>
       <span class="muted">
         {members.length === 1 ? "1 process" : `${members.length} processes`}
         {containers > 0 && (containers === 1 ? ", 1 container" : `, ${containers} containers`)}
       </span>
-      <span class="muted">{bytes(rss)}</span>
+      <span class="muted">{bytes(pod.rss_bytes)}</span>
       {kind === "pod" && (
         <>
           {meta.value?.network === "always" && (
@@ -243,8 +238,8 @@ function useSteadyRows(rows: readonly PodRow[], frozen: boolean, key: string): r
 }
 
 /** Pods with a sidecar are looked at by themselves, others when asked for: reading programs costs the agent CPU. */
-function useLookAtPods(pods: readonly Pod[]): void {
-  const wanted = pods
+function useLookAtPods(all: readonly Pod[]): void {
+  const wanted = all
     .filter(({ members }) => members.some(({ role }) => role === "sidecar"))
     .flatMap(({ members }) => members)
     .filter(({ role }) => role !== "other")
@@ -259,13 +254,12 @@ function useLookAtPods(pods: readonly Pod[]): void {
 export function PodsPage() {
   const { q, sort: asked } = route.value;
   const sort = asked || DEFAULT_SORT;
-  const all = processes.value;
+  const all = pods.value;
   const [over, setOver] = useState(false);
-  const pods = useMemo(() => podsOf(all?.values() ?? []), [all]);
-  const rows = useMemo(() => podRows(pods, q, sort), [pods, q, sort]);
+  const rows = useMemo(() => podRows(all ?? [], q, sort), [all, q, sort]);
   const steady = useSteadyRows(rows, over, `${sort} ${q}`);
-  useLookAtPods(pods);
-  const real = pods.filter(({ kind }) => kind === "pod").length;
+  useLookAtPods(all ?? []);
+  const real = (all ?? []).filter(({ kind }) => kind === "pod").length;
   const shown = rows.filter(({ kind }) => kind === "member").length;
   return (
     <section class="list-page">

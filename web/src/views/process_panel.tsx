@@ -9,9 +9,8 @@ import { bytes, count, cpu, duration, visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
 import { sourceText } from "../lib/names_quality";
 import { getWithCurl } from "../lib/page_request";
-import { podsOf } from "../lib/pods";
 import { LEVEL_TEXT, levelOf, verdictOf } from "../lib/symbol_chip";
-import { cpuHistory, processes } from "../state/live";
+import { cpuHistory, pods, processes } from "../state/live";
 import { probes } from "../state/probes";
 import { processSymbols, wantSymbols } from "../state/process_symbols";
 import { patchRoute, route } from "../state/route";
@@ -249,10 +248,9 @@ const ROLE_TEXT: Readonly<Record<ContainerNames["role"], string>> = {
 function Facts({ detail }: { detail: ProcessDetail }) {
   const live = processes.value?.get(detail.id);
   const now = live ?? detail;
-  const pod = podsOf(processes.value?.values() ?? []).find(({ members }) =>
-    members.some(({ process }) => process.id === detail.id),
-  );
-  const member = pod?.members.find(({ process }) => process.id === detail.id);
+  const member = (pods.value ?? [])
+    .flatMap(({ members }) => members)
+    .find(({ process }) => process.id === detail.id);
   return (
     <dl class="pairs">
       <div>

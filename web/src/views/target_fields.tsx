@@ -4,12 +4,12 @@ import { useMemo, useState } from "preact/hooks";
 import type { Container, ContainerNames, Process } from "../api/types";
 import { containerTitle, labelList, nameInPod } from "../lib/container_names";
 import { cpu, shortId, visible } from "../lib/format";
-import { cores, podsOf, sidecarLine } from "../lib/pods";
+import { cores } from "../lib/pods";
 import { compareBy, filterOf } from "../lib/process_list";
-import { programOf } from "../lib/roles";
 import type { SelectorFields, TaskForm } from "../lib/task_spec";
-import { processes } from "../state/live";
+import { pods, processes } from "../state/live";
 import { Icon } from "./icons";
+import { Loading } from "./states";
 
 interface Props {
   readonly form: TaskForm;
@@ -120,13 +120,14 @@ function ContainerPicker({ form, change }: Props) {
 }
 
 function PodPicker({ form, change }: Props) {
-  const pods = podsOf(processes.value?.values() ?? []).filter(({ kind }) => kind === "pod");
-  if (pods.length === 0 && form.pod === "") {
+  if (pods.value === null) return <Loading what="pods" />;
+  const real = pods.value.filter(({ kind }) => kind === "pod");
+  if (real.length === 0 && form.pod === "") {
     return (
       <p class="muted field">No pod is running: every process is in the network namespace of the node.</p>
     );
   }
-  const gone = form.pod !== "" && !pods.some(({ key }) => key === form.pod);
+  const gone = form.pod !== "" && !real.some(({ key }) => key === form.pod);
   return (
     <div class="field">
       <select
@@ -136,9 +137,9 @@ function PodPicker({ form, change }: Props) {
       >
         <option value="">Pick a pod</option>
         {gone && <option value={form.pod}>net {form.pod} (not running)</option>}
-        {pods.map((pod) => (
+        {real.map((pod) => (
           <option key={pod.key} value={pod.key}>
-            {visible(pod.title)} · net {pod.key} · {sidecarLine(pod)}
+            {visible(pod.title)} · net {pod.key} · {visible(pod.summary)}
           </option>
         ))}
       </select>
@@ -225,7 +226,7 @@ function Matched({ form, matched }: Props) {
         <ul class="matched-list" aria-label="Matched processes">
           {sorted.slice(0, MOST_MATCHED).map((process) => (
             <li key={process.id}>
-              <span class="name">{visible(programOf(process))}</span> <span class="muted">{process.pid}</span>{" "}
+              <span class="name">{visible(process.program)}</span> <span class="muted">{process.pid}</span>{" "}
               {form.target === "kubernetes" && process.container !== null && (
                 <span class="muted">{visible(nameInPod(process.container))}</span>
               )}{" "}

@@ -11,8 +11,9 @@ import { namedTarget } from "./tasks";
 
 export function TaskDiagnosisPage({ id }: { id: string }) {
   const { pid, from, to } = route.value;
+  const subject = { of: "tasks", id, pid, from, to } as const;
   const { value, failure } = useAnswer(
-    (signal) => checkups.diagnosis({ of: "tasks", id, pid, from, to }, signal),
+    (signal) => checkups.diagnosis(subject, signal),
     () => false,
     [id, pid, from, to],
   );
@@ -39,11 +40,7 @@ export function TaskDiagnosisPage({ id }: { id: string }) {
           </span>
         )}
       </div>
-      <Report
-        diagnosis={value}
-        flame={{ task: id, pid, from, to }}
-        about={`task ${id}${target === null ? "" : ` (${target})`}`}
-      />
+      <Report diagnosis={value} flame={{ task: id, pid, from, to }} subject={subject} />
     </section>
   );
 }

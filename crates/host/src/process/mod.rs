@@ -17,5 +17,5 @@ mod users;
 pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
 pub use containers::{is_below, is_id_prefix};
 pub use find::{ContainerMatch, FindContainerError, FindPodError, PodMatch};
-pub use pods::{Pod, PodCpu, PodKind, PodMember, Role, pods, program};
+pub use pods::{Pod, PodCpu, PodMember, pods, program};
 pub use table::{ProcessChange, ProcessTable};

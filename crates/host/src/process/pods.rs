@@ -1,43 +1,19 @@
 //! Processes put into pods, and what each is in its pod. A pod is a network namespace; whoever names containers
 //! names it.
 //!
-//! The page does the same live, in `web/src/lib/roles.ts` and `pods.ts`; both are tested with
-//! `tests/fixtures/pods/cases.json`.
+//! Roles are told by Kubernetes where it says so, else from names alone, with the reason: a reader may know better.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use profiler_model::{ContainerNames, ContainerRole, PodNames, Process};
+use profiler_model::{
+    COMM_BYTES, ContainerNames, ContainerRole, PodKind, PodNames, PodRole, Process, ProgramKind,
+};
 
 use crate::container_names::ContainerDirectory;
 
-/// Programs that stand between an application and the network.
-const PROXIES: [&str; 6] = [
-    "envoy",
-    "cilium-envoy",
-    "linkerd2-proxy",
-    "linkerd-proxy",
-    "haproxy",
-    "mosn",
-];
-/// Programs that start a proxy and feed it.
-const PROXY_AGENTS: [&str; 4] = [
-    "pilot-agent",
-    "istio-agent",
-    "consul-dataplane",
-    "bootstrap-agent",
-];
-/// Programs that hold a pod or a container together.
-const KEEPERS: [&str; 6] = [
-    "pause",
-    "tini",
-    "dumb-init",
-    "catatonit",
-    "docker-init",
-    "conmon",
-];
 /// `NET_NS_INIT_INO` in `include/uapi/linux/nsfs.h`, since Linux 6.18.
 const INITIAL_NAMESPACE: u64 = 0xEFFF_FFF9;
 /// Names in a title; more are counted.
@@ -45,49 +21,10 @@ const TITLE_NAMES: usize = 3;
 /// Below this many cores a share is noise of the clock's ticks.
 const IDLE_CORES: f64 = 0.005;
 
-/// The role of a process in its pod, from names alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    App,
-    Sidecar,
-    Other,
-}
-
-impl Role {
-    /// Name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Sidecar => "sidecar",
-            Self::Other => "other",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PodKind {
-    Pod,
-    /// The network namespace of the node.
-    Host,
-    /// Processes whose namespace cannot be read.
-    Unknown,
-}
-
-impl PodKind {
-    /// Name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pod => "pod",
-            Self::Host => "host",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct PodMember {
     pub process: Arc<Process>,
-    pub role: Role,
+    pub role: PodRole,
     /// Why it has this role.
     pub reason: String,
 }
@@ -180,7 +117,7 @@ impl Pod {
         if !self
             .members
             .iter()
-            .any(|member| member.role == Role::Sidecar)
+            .any(|member| member.role == PodRole::Sidecar)
         {
             return total.map_or_else(
                 || "no sidecar; CPU not known yet".to_owned(),
@@ -248,7 +185,7 @@ fn elsewhere(processes: Vec<Arc<Process>>, reason: &str) -> Vec<PodMember> {
         .into_iter()
         .map(|process| PodMember {
             process,
-            role: Role::Other,
+            role: PodRole::Other,
             reason: reason.to_owned(),
         })
         .collect()
@@ -264,29 +201,29 @@ fn members_of_pod(processes: &[Arc<Process>], directory: &ContainerDirectory) ->
     } else {
         processes
             .iter()
-            .filter(|one| is_one_of(one, &PROXIES) || is_one_of(one, &PROXY_AGENTS))
+            .filter(|one| is_a(one, ProgramKind::Proxy) || is_a(one, ProgramKind::ProxyAgent))
             .filter_map(|one| container(one))
             .collect()
     };
     let is_beside = |process: &Process| {
-        is_one_of(process, &PROXY_AGENTS)
+        is_a(process, ProgramKind::ProxyAgent)
             || container(process).is_some_and(|id| served.contains(&id))
     };
     let proxy = processes
         .iter()
-        .find(|one| is_one_of(one, &PROXIES))
+        .find(|one| is_a(one, ProgramKind::Proxy))
         .map(|one| program(one).to_owned());
     let app = processes
         .iter()
         .find(|one| {
-            !is_one_of(one, &PROXIES)
-                && !is_one_of(one, &KEEPERS)
+            !is_a(one, ProgramKind::Proxy)
+                && !is_a(one, ProgramKind::Keeper)
                 && !is_beside(one)
                 && of_kubernetes(named(one).as_deref()).is_none()
         })
         .map(|one| program(one).to_owned());
     let role = |process: &Process| {
-        if !is_one_of(process, &KEEPERS)
+        if !is_a(process, ProgramKind::Keeper)
             && let Some(told) = of_kubernetes(named(process).as_deref())
         {
             return told;
@@ -312,20 +249,20 @@ fn members_of_pod(processes: &[Arc<Process>], directory: &ContainerDirectory) ->
 }
 
 /// What Kubernetes says that a container is for, where that is not the pod's own work.
-fn of_kubernetes(names: Option<&ContainerNames>) -> Option<(Role, String)> {
+fn of_kubernetes(names: Option<&ContainerNames>) -> Option<(PodRole, String)> {
     let names = names?;
     let name = &names.name;
     match names.role {
         ContainerRole::Sidecar => Some((
-            Role::Sidecar,
+            PodRole::Sidecar,
             format!("Kubernetes runs its container {name} as a sidecar"),
         )),
         ContainerRole::Init => Some((
-            Role::Other,
+            PodRole::Other,
             format!("its container {name} runs before those of the pod"),
         )),
         ContainerRole::Ephemeral => Some((
-            Role::Other,
+            PodRole::Other,
             format!("its container {name} was added to the running pod"),
         )),
         ContainerRole::Main | ContainerRole::Sandbox | ContainerRole::Unknown => None,
@@ -337,33 +274,33 @@ fn role_of(
     is_beside: bool,
     proxy: Option<&str>,
     app: Option<&str>,
-) -> (Role, String) {
+) -> (PodRole, String) {
     let name = program(process);
-    if is_one_of(process, &KEEPERS) {
+    if is_a(process, ProgramKind::Keeper) {
         return (
-            Role::Other,
+            PodRole::Other,
             format!("{name} holds the pod or its container together"),
         );
     }
-    if is_one_of(process, &PROXIES) {
+    if is_a(process, ProgramKind::Proxy) {
         return match app {
             None => (
-                Role::Other,
+                PodRole::Other,
                 format!("{name} is a proxy without an application in its pod: a gateway"),
             ),
             Some(app) => (
-                Role::Sidecar,
+                PodRole::Sidecar,
                 format!("{name} is a proxy and shares the pod with {app}"),
             ),
         };
     }
-    let is_agent = is_one_of(process, &PROXY_AGENTS);
+    let is_agent = is_a(process, ProgramKind::ProxyAgent);
     match proxy {
         Some(proxy) if is_beside => {
             let role = if app.is_some() {
-                Role::Sidecar
+                PodRole::Sidecar
             } else {
-                Role::Other
+                PodRole::Other
             };
             let reason = if is_agent {
                 format!("{name} starts and configures the proxy {proxy}")
@@ -373,30 +310,25 @@ fn role_of(
             (role, reason)
         }
         None if is_agent => (
-            Role::Other,
+            PodRole::Other,
             format!("{name} belongs to a proxy, which is not running"),
         ),
         None => (
-            Role::App,
+            PodRole::App,
             "the pod has no proxy that is known here".to_owned(),
         ),
         Some(proxy) => (
-            Role::App,
+            PodRole::App,
             format!("it is not a proxy and shares the pod with {proxy}"),
         ),
     }
 }
 
-/// The most bytes of a name that the kernel keeps of a process.
-const COMM_BYTES: usize = 15;
-
 /// What the process calls itself: its file may be a shared one, or an interpreter. A name that the kernel
 /// cut is completed from the file; programs with a known role keep the file's name.
 pub fn program(process: &Process) -> &str {
     let comm = process.comm.as_str();
-    let is_known = |file: &str| {
-        PROXIES.contains(&file) || PROXY_AGENTS.contains(&file) || KEEPERS.contains(&file)
-    };
+    let is_known = |file: &str| ProgramKind::of(file).is_some();
     let is_cut = |file: &str| comm.len() == COMM_BYTES && file.starts_with(comm);
     file_name(process)
         .filter(|file| comm.is_empty() || is_cut(file) || is_known(file))
@@ -410,9 +342,9 @@ fn file_name(process: &Process) -> Option<&str> {
     Some(name.strip_suffix(" (deleted)").unwrap_or(name))
 }
 
-fn is_one_of(process: &Process, names: &[&str]) -> bool {
-    names.contains(&program(process))
-        || file_name(process).is_some_and(|file| names.contains(&file))
+fn is_a(process: &Process, kind: ProgramKind) -> bool {
+    ProgramKind::of(program(process)) == Some(kind)
+        || file_name(process).and_then(ProgramKind::of) == Some(kind)
 }
 
 fn title(kind: PodKind, members: &[PodMember]) -> String {
@@ -440,7 +372,7 @@ fn title(kind: PodKind, members: &[PodMember]) -> String {
 }
 
 fn cpu(members: &[PodMember]) -> PodCpu {
-    let sum = |wanted: fn(Role) -> bool| {
+    let sum = |wanted: fn(PodRole) -> bool| {
         members
             .iter()
             .filter(|member| wanted(member.role))
@@ -451,7 +383,7 @@ fn cpu(members: &[PodMember]) -> PodCpu {
     };
     PodCpu {
         total: sum(|_| true),
-        sidecar: sum(|role| role == Role::Sidecar),
+        sidecar: sum(|role| role == PodRole::Sidecar),
         unread: members
             .iter()
             .filter(|member| member.process.cpu_percent.is_none())
@@ -527,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_those_of_the_page() {
+    fn processes_are_put_into_pods_with_their_roles() {
         let text = include_str!("../../../../tests/fixtures/pods/cases.json");
         let cases: Vec<Value> = serde_json::from_str(text).unwrap();
         assert!(cases.len() >= 5);
@@ -550,7 +482,7 @@ mod tests {
                         })
                         .collect();
                     json!({
-                        "kind": pod.kind.name(), "namespace": pod.namespace, "title": pod.title,
+                        "kind": pod.kind, "namespace": pod.namespace, "title": pod.title,
                         "sidecar": pod.sidecar_line(), "members": members,
                     })
                 })

@@ -55,21 +55,54 @@ pub(in crate::api) struct DiffFunction {
     module: String,
     kind: &'static str,
     #[serde(rename = "self")]
+    #[schema(value_type = (u64, u64))]
     own: [u64; 2],
     /// With the function anywhere in the stack; recursion counts once.
+    #[schema(value_type = (u64, u64))]
     total: [u64; 2],
     /// Change of the self part: of its share, or of its units for each second.
     change: f64,
-    /// `new` or `removed` when the function is on one side only.
-    badge: Option<&'static str>,
-    /// `significant`, `not_significant`, `too_few` or `unknown`.
-    verdict: &'static str,
+    /// The same with the function anywhere in the stack.
+    total_change: f64,
+    /// The side that alone has the function.
+    #[schema(required)]
+    badge: Option<DiffBadge>,
+    verdict: DiffVerdict,
+    #[schema(required)]
     z: Option<f64>,
     /// Two-sided p-value of this function alone.
+    #[schema(required)]
     p: Option<f64>,
     /// With all tested functions in view: the smallest false discovery rate at which this one is
     /// called significant.
+    #[schema(required)]
     q: Option<f64>,
+}
+
+/// Which side alone has a function: `removed`, the base; `new`, what is compared with it.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum DiffBadge {
+    New,
+    Removed,
+}
+
+/// Whether a change is more than chance.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum DiffVerdict {
+    Significant,
+    NotSignificant,
+    TooFew,
+    Unknown,
+}
+
+/// A frame on both sides, the base first.
+#[derive(Debug, Serialize, ToSchema)]
+struct DiffRoot {
+    name: String,
+    #[schema(value_type = (u64, u64))]
+    total: [u64; 2],
 }
 
 /// Two results compared.
@@ -82,7 +115,10 @@ pub struct Diff {
     /// How significance was found.
     method: &'static str,
     /// Why nothing is said about significance.
+    #[schema(required)]
     unknown: Option<&'static str>,
+    /// What the functions are below: everything, or the frame that `below` names.
+    root: DiffRoot,
     /// Functions that were tested.
     tested: u64,
     significant: usize,
@@ -93,25 +129,19 @@ pub struct Diff {
 }
 
 const SHARES: &str = "two-proportion z-test of self samples, two-sided; q by Benjamini and Hochberg \
-    over all tested functions, significant below 0.05. Samples of one long phase depend on each \
-    other: differences near the limit deserve a second measurement";
+    over all tested functions, significant below 0.05: of those about one in twenty is chance. Samples \
+    of one long phase depend on each other: differences near the limit deserve a second measurement";
 const RATES: &str = "conditional test of two Poisson rates of self samples in its normal form, \
-    two-sided; q by Benjamini and Hochberg over all tested functions, significant below 0.05. \
-    Samples of one long phase depend on each other: differences near the limit deserve a second \
-    measurement";
+    two-sided; q by Benjamini and Hochberg over all tested functions, significant below 0.05: of those \
+    about one in twenty is chance. Samples of one long phase depend on each other: differences near \
+    the limit deserve a second measurement";
 
 impl Diff {
     pub fn new(report: Report, sources: [String; 2], limit: usize) -> Self {
-        let Report {
-            norm,
-            all,
-            covered_ns,
-            unit_ns,
-            value,
-            tested,
-            unknown,
-            functions,
-        } = report;
+        let (norm, all) = (report.norm(), report.all());
+        let (covered_ns, unit_ns) = (report.covered_ns(), report.unit_ns());
+        let (name, root) = report.root;
+        let functions = report.functions;
         let [first, second] = sources;
         let side = |source, total, covered_ns, unit_ns| DiffSide {
             source,
@@ -127,13 +157,19 @@ impl Diff {
             a: side(first, all.a, covered_ns[0], unit_ns[0]),
             b: side(second, all.b, covered_ns[1], unit_ns[1]),
             norm: norm.name(),
-            value: value.name(),
+            value: report.value.name(),
             method: match norm {
                 Norm::Share => SHARES,
                 Norm::Rate => RATES,
             },
-            unknown: unknown.map(profiler_analysis::render::diff::Unknown::reason),
-            tested,
+            unknown: report
+                .unknown
+                .map(profiler_analysis::render::diff::Unknown::reason),
+            root: DiffRoot {
+                name,
+                total: [root.a, root.b],
+            },
+            tested: report.tested,
             significant,
             all_functions: functions.len(),
             functions: functions
@@ -154,6 +190,7 @@ impl From<FunctionChange> for DiffFunction {
             own,
             total,
             change,
+            total_change,
             verdict,
         } = function;
         let (z, p, q) = match verdict {
@@ -161,15 +198,15 @@ impl From<FunctionChange> for DiffFunction {
             Verdict::TooFew | Verdict::Unknown => (None, None, None),
         };
         let badge = match (total.a, total.b) {
-            (0, _) => Some("new"),
-            (_, 0) => Some("removed"),
+            (0, _) => Some(DiffBadge::New),
+            (_, 0) => Some(DiffBadge::Removed),
             _ => None,
         };
         let verdict = match verdict {
-            Verdict::Tested { .. } if verdict.is_significant() => "significant",
-            Verdict::Tested { .. } => "not_significant",
-            Verdict::TooFew => "too_few",
-            Verdict::Unknown => "unknown",
+            Verdict::Tested { .. } if verdict.is_significant() => DiffVerdict::Significant,
+            Verdict::Tested { .. } => DiffVerdict::NotSignificant,
+            Verdict::TooFew => DiffVerdict::TooFew,
+            Verdict::Unknown => DiffVerdict::Unknown,
         };
         Self {
             name,
@@ -178,6 +215,7 @@ impl From<FunctionChange> for DiffFunction {
             own: [own.a, own.b],
             total: [total.a, total.b],
             change,
+            total_change,
             badge,
             verdict,
             z,

@@ -203,6 +203,9 @@ pub(super) struct EdgeEnd {
     start_ticks: Option<u64>,
     #[schema(required)]
     comm: Option<String>,
+    /// What the program is in its pod, by its name; null for what is neither a proxy nor serves one or the pod.
+    #[schema(required)]
+    program_kind: Option<model::ProgramKind>,
     #[schema(required)]
     container: Option<String>,
     /// What name servers were asked for to get the address (the original destination's, for a
@@ -306,10 +309,12 @@ pub(super) fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option
         container,
         address,
     } = endpoint;
+    let comm = pid.filter(|_pid| !comm.is_empty()).map(|_pid| comm.clone());
     EdgeEnd {
         pid: *pid,
         start_ticks: *start_ticks,
-        comm: pid.filter(|_pid| !comm.is_empty()).map(|_pid| comm.clone()),
+        program_kind: comm.as_deref().and_then(model::ProgramKind::of),
+        comm,
         container: container.clone(),
         name,
         address: address.to_string(),

@@ -4,6 +4,8 @@ use profiler_model::{self as model, ProcessKey};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::pods::PodReading;
+
 /// Event `task_deleted`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct TaskDeletedEvent {
@@ -51,6 +53,8 @@ impl ProcessEvent {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct ProcessesEvent {
     pub(in crate::api) items: Vec<ProcessReading>,
+    /// Busiest first, as in the list of pods.
+    pub(in crate::api) pods: Vec<PodReading>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -5,6 +5,7 @@ mod agent;
 mod checkups;
 mod containers;
 mod create_task;
+mod diagnosis;
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -46,6 +47,7 @@ pub(super) use agent::{
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub(super) use create_task::CreateTask;
+pub(super) use diagnosis::DiagnosisFormat;
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};

@@ -3,30 +3,19 @@
 use std::collections::BTreeMap;
 
 use profiler_host::process::{self, PodCpu, PodMember, program};
+use profiler_model::{PodKind, PodRole};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::containers::{PodNames, Workload};
 
-/// A network namespace with its processes.
+/// What is read anew of a pod, every two seconds by the event `processes`.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(clippy::struct_field_names, reason = "as in names of containers")]
-pub struct Pod {
-    /// `pod`; `host`: the processes in the node's own namespace; `unknown`: those whose namespace cannot be read.
-    kind: &'static str,
+pub(in crate::api) struct PodReading {
+    kind: PodKind,
     /// Inode number of the network namespace.
     #[schema(required)]
     network_namespace: Option<u64>,
-    /// `NAMESPACE/NAME` where its containers are named as those of one pod, else made of the names of its programs.
-    title: String,
-    /// What it is called; null where nobody has named it.
-    #[schema(required)]
-    pod: Option<PodNames>,
-    /// The pod's labels.
-    labels: BTreeMap<String, String>,
-    /// What manages it.
-    #[schema(required)]
-    workload: Option<Workload>,
     /// What the sidecar takes of its pod, or why that cannot be told.
     summary: String,
     /// Shares of one CPU; null before there is any reading.
@@ -37,6 +26,24 @@ pub struct Pod {
     /// Processes that have no reading yet and are not in the sums.
     without_reading: usize,
     rss_bytes: u64,
+}
+
+/// A network namespace with its processes.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "as in names of containers")]
+pub struct Pod {
+    #[serde(flatten)]
+    reading: PodReading,
+    /// `NAMESPACE/NAME` where its containers are named as those of one pod, else made of the names of its programs.
+    title: String,
+    /// What it is called; null where nobody has named it.
+    #[schema(required)]
+    pod: Option<PodNames>,
+    /// The pod's labels.
+    labels: BTreeMap<String, String>,
+    /// What manages it.
+    #[schema(required)]
+    workload: Option<Workload>,
     processes: Vec<PodProcess>,
 }
 
@@ -44,13 +51,13 @@ pub struct Pod {
 struct PodProcess {
     id: String,
     pid: u32,
-    /// File name of the program.
+    /// What it calls itself, or the name of its file.
     program: String,
     comm: String,
     #[schema(required)]
     container: Option<String>,
-    /// `app`, `sidecar` or `other`, told from names.
-    role: &'static str,
+    role: PodRole,
+    /// Why it has this role: Kubernetes says so, or names do.
     reason: String,
     #[schema(required)]
     cpu_percent: Option<f64>,
@@ -73,7 +80,7 @@ impl PodList {
     }
 }
 
-impl From<&process::Pod> for Pod {
+impl From<&process::Pod> for PodReading {
     fn from(pod: &process::Pod) -> Self {
         let PodCpu {
             total,
@@ -82,8 +89,25 @@ impl From<&process::Pod> for Pod {
         } = pod.cpu;
         let percent = |cores: Option<f64>| cores.map(|cores| cores * 100.0);
         Self {
-            kind: pod.kind.name(),
+            kind: pod.kind,
             network_namespace: pod.namespace,
+            summary: pod.sidecar_line(),
+            cpu_percent: percent(total),
+            sidecar_cpu_percent: percent(sidecar),
+            without_reading: unread,
+            rss_bytes: pod
+                .members
+                .iter()
+                .map(|member| member.process.rss_bytes)
+                .sum(),
+        }
+    }
+}
+
+impl From<&process::Pod> for Pod {
+    fn from(pod: &process::Pod) -> Self {
+        Self {
+            reading: pod.into(),
             title: pod.title.clone(),
             pod: pod.names.as_deref().map(Into::into),
             labels: pod
@@ -95,15 +119,6 @@ impl From<&process::Pod> for Pod {
                 .as_ref()
                 .and_then(|pod| pod.workload.as_ref())
                 .map(Into::into),
-            summary: pod.sidecar_line(),
-            cpu_percent: percent(total),
-            sidecar_cpu_percent: percent(sidecar),
-            without_reading: unread,
-            rss_bytes: pod
-                .members
-                .iter()
-                .map(|member| member.process.rss_bytes)
-                .sum(),
             processes: pod.members.iter().map(member).collect(),
         }
     }
@@ -121,7 +136,7 @@ fn member(member: &PodMember) -> PodProcess {
         program: program(process).to_owned(),
         comm: process.comm.clone(),
         container: process.container.as_ref().map(|found| found.id.clone()),
-        role: role.name(),
+        role: *role,
         reason: reason.clone(),
         cpu_percent: process.cpu_percent,
         rss_bytes: process.rss_bytes,

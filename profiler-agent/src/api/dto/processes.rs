@@ -1,6 +1,6 @@
 //! Processes and containers.
 
-use profiler_host::container_names::ContainerDirectory;
+use profiler_host::{container_names::ContainerDirectory, process::program};
 use profiler_model::{self as model, ThreadInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,6 +16,9 @@ pub struct Process {
     pid: u32,
     parent_pid: u32,
     comm: String,
+    /// What it calls itself, completed from the name of its file where the kernel cut it; of proxies and what serves
+    /// them the name of the file.
+    program: String,
     #[schema(required)]
     exe: Option<String>,
     /// The program, then `***` for each argument unless the agent runs with `--show-arguments`.
@@ -76,6 +79,7 @@ impl Process {
             pid: key.pid,
             parent_pid: *parent_pid,
             comm: comm.clone(),
+            program: program(process).to_owned(),
             exe: exe.clone(),
             arguments: masked(cmdline, arguments),
             uid: *uid,

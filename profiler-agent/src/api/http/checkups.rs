@@ -6,11 +6,15 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderName, StatusCode, header},
+    response::Response,
 };
 use profiler_analysis::comparison::{Side, compare};
 use profiler_model::{Selection, TaskKind, TaskState, diagnosis::Diagnosis};
 
-use super::profiles::read;
+use super::{
+    diagnosis::{DiagnosisParameters, answer},
+    profiles::read,
+};
 use crate::api::{
     dto::{Checkup, CheckupComparison, CreateCheckup, Problem},
     error::ApiError,
@@ -118,10 +122,13 @@ pub(in crate::api) async fn delete(
     get, path = "/api/v1/checkups/{id}/diagnosis", tag = "checkups",
     params(
         ("id" = String, Path),
-        ProcessParameter
+        ProcessParameter, DiagnosisParameters
     ),
     responses(
-        (status = 200, body = Diagnosis),
+        (status = 200, description = "The diagnosis", content(
+            (Diagnosis = "application/json"),
+            (String = "text/markdown")
+        )),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
@@ -131,13 +138,13 @@ pub(in crate::api) async fn delete(
 pub(in crate::api) async fn show_diagnosis(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    Given(ProcessParameter { pid }): Given<ProcessParameter>,
-) -> Result<Json<Diagnosis>, ApiError> {
+    Given((process, form)): Given<(ProcessParameter, DiagnosisParameters)>,
+) -> Result<Response, ApiError> {
     let checkup = state.parts.checkups.get(&name(id)?).await?;
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
-    let found = diagnose(&state, &checkup, pid).await?;
-    Ok(Json(found))
+    let found = diagnose(&state, &checkup, process.pid).await?;
+    Ok(answer(found, &form, &format!("check-up {}", checkup.id)))
 }
 
 parameters! {

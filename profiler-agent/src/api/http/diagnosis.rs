@@ -3,8 +3,13 @@
 use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
+    http::header,
+    response::{IntoResponse, Response},
 };
-use profiler_analysis::diagnosis::{DiagnosisInput, diagnose, event_loops};
+use profiler_analysis::{
+    diagnosis::{DiagnosisInput, diagnose, event_loops},
+    render::report,
+};
 use profiler_model::{
     Selection, TaskKind,
     diagnosis::{Diagnosis, RuleSets},
@@ -15,21 +20,42 @@ use super::{
     tasks::task_id,
 };
 use crate::api::{
-    dto::Problem,
+    dto::{DiagnosisFormat, Problem},
     error::ApiError,
-    parameters::Given,
+    parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
+
+parameters! {
+    pub(in crate::api) struct DiagnosisParameters {
+        /// The document (default), or a report for people
+        format: Option<DiagnosisFormat> = "one of json, markdown",
+    }
+}
+
+/// A diagnosis as it was asked for; `source` says where its samples are.
+pub(super) fn answer(diagnosis: Diagnosis, given: &DiagnosisParameters, source: &str) -> Response {
+    match given.format.unwrap_or_default() {
+        DiagnosisFormat::Json => Json(diagnosis).into_response(),
+        DiagnosisFormat::Markdown => {
+            let media_type = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+            (media_type, report::titled(&diagnosis, source)).into_response()
+        }
+    }
+}
 
 /// Diagnoses a result with samples on the CPU, by the rules and the names of now.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/diagnosis", tag = "diagnosis",
     params(
         ("id" = String, Path),
-        SelectionParameters
+        SelectionParameters, DiagnosisParameters
     ),
     responses(
-        (status = 200, body = Diagnosis),
+        (status = 200, description = "The diagnosis", content(
+            (Diagnosis = "application/json"),
+            (String = "text/markdown")
+        )),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`: the task has no samples on the CPU"),
@@ -40,8 +66,8 @@ use crate::api::{
 pub(in crate::api) async fn diagnosis(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
-    Given(selection): Given<SelectionParameters>,
-) -> Result<Json<Diagnosis>, ApiError> {
+    Given((selection, form)): Given<(SelectionParameters, DiagnosisParameters)>,
+) -> Result<Response, ApiError> {
     let selection = selection.selection("")?;
     let id = task_id(id)?;
     let has_waits = match state.parts.engine.get(id)?.kind() {
@@ -82,7 +108,7 @@ pub(in crate::api) async fn diagnosis(
         };
         diagnose(&rules, &idle, &input)
     });
-    Ok(Json(document.await?))
+    Ok(answer(document.await?, &form, &format!("task {id}")))
 }
 
 /// Lists the rules of diagnoses in force: the user's first.

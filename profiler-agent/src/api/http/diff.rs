@@ -41,6 +41,8 @@ parameters! {
         norm: Option<Norm> = one_of(Norm::ALL.map(Norm::name)),
         /// Functions in a table (default 100, at most 10000)
         limit: Option<usize> = "a number of functions",
+        /// Only the functions below this frame of a table: its number among the nodes of `format=flamegraph`, from 0
+        below: Option<usize> = "a number of a node",
         /// What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others
         #[param(value_type = Option<ProfileValue>)]
         value: Option<Value> = one_of(Value::ALL.map(Value::name)),
@@ -92,6 +94,7 @@ pub(in crate::api) async fn diff(
     let columns = matches!(parameters.format, Some(DiffFormat::Flamegraph));
     let norm = parameters.norm.unwrap_or(Norm::Share);
     let limit = parameters.limit.unwrap_or(DEFAULT_FUNCTIONS);
+    let below = parameters.below.unwrap_or(0);
     if limit > MAX_FUNCTIONS {
         let detail = format!("limit ({limit}) must be at most {MAX_FUNCTIONS}");
         return Err(ApiError::invalid_field("limit", detail));
@@ -116,10 +119,14 @@ pub(in crate::api) async fn diff(
     }
     let sources = tasks.map(|task| task.id.to_string());
     let answer = blocking(move || {
-        let report = diff::report(a.borrowed(), b.borrowed(), view, norm);
-        Diff::new(report, sources, limit)
+        let report = diff::report(a.borrowed(), b.borrowed(), view, norm, below)?;
+        Some(Diff::new(report, sources, limit))
     });
-    Ok(Json(answer.await?).into_response())
+    let Some(answer) = answer.await? else {
+        let detail = format!("there is no node {below}: the comparison has fewer");
+        return Err(ApiError::invalid_field("below", detail));
+    };
+    Ok(Json(answer).into_response())
 }
 
 /// What is read of one side.

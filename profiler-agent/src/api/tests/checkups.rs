@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Api, MANY_HZ, Setup, check_problem, json as body_json};
+use super::{Api, MANY_HZ, Setup, check_problem, json as body_json, text};
 use crate::api::Origin;
 
 impl Api {
@@ -84,6 +84,16 @@ async fn a_check_up_is_started_diagnosed_and_deleted_with_its_tasks() {
         .get_json(&format!("/api/v1/checkups/{id}/diagnosis?pid=2"))
         .await;
     assert_eq!(of_other["coverage"]["samples"], 0);
+    let report = api
+        .get(&format!(
+            "/api/v1/checkups/{id}/diagnosis?pid=2&format=markdown"
+        ))
+        .await;
+    let report = text(report).await;
+    assert!(
+        report.starts_with(&format!("# Diagnosis of check-up {id}\n")),
+        "{report}"
+    );
 
     let all = api.get_json("/api/v1/checkups").await;
     assert_eq!(all.as_array().unwrap().len(), 1);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Api, json as body_json};
+use super::{Api, json as body_json, text};
 
 #[tokio::test]
 async fn a_result_is_diagnosed_while_it_runs() {
@@ -55,6 +55,28 @@ async fn a_result_is_diagnosed_while_it_runs() {
     let cut = api.get_json(&format!("{path}?pid=4294967295")).await;
     assert_eq!(cut["coverage"]["samples"], 0);
     assert_eq!(cut["processes"], json!([]));
+}
+
+#[tokio::test]
+async fn a_diagnosis_is_a_report_where_that_is_asked_for() {
+    let api = Api::new();
+    let id = api.running_task().await;
+    let path = format!("/api/v1/tasks/{id}/diagnosis?format=markdown");
+    let response = api.get(&path).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/markdown; charset=utf-8"
+    );
+    let report = text(response).await;
+    let title = report.lines().next().unwrap();
+    assert!(title.starts_with("# Diagnosis of `"), "{title}");
+    assert!(title.ends_with(&format!(", task {id}")), "{title}");
+    for part in ["\n**", "\n## Findings\n", "\n## What this cannot know\n"] {
+        assert!(report.contains(part), "{part:?} is not in\n{report}");
+    }
+    let path = format!("/api/v1/tasks/{id}/diagnosis?format=html");
+    assert_eq!(api.get(&path).await.status(), 422);
 }
 
 #[tokio::test]

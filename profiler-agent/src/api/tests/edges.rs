@@ -108,11 +108,11 @@ fn check_shape(table: &Value) {
     let port = |port: u16| Value::from(port);
     assert_eq!(
         edge["client"],
-        json!({ "pid": 1, "start_ticks": 1, "comm": "app", "container": null, "name": null, "address": "10.0.0.1", "network_namespace": 4_026_531_840_u64, "port": port(40_000) })
+        json!({ "pid": 1, "start_ticks": 1, "comm": "app", "program_kind": null, "container": null, "name": null, "address": "10.0.0.1", "network_namespace": 4_026_531_840_u64, "port": port(40_000) })
     );
     assert_eq!(
         edge["server"],
-        json!({ "pid": null, "start_ticks": null, "comm": null, "container": null, "name": null, "address": "192.0.2.1", "network_namespace": null, "port": port(443) })
+        json!({ "pid": null, "start_ticks": null, "comm": null, "program_kind": null, "container": null, "name": null, "address": "192.0.2.1", "network_namespace": null, "port": port(443) })
     );
     assert_eq!(edge["original_destination"], "192.0.2.7:80");
     assert_eq!(edge["protocol"], "tcp");

@@ -104,6 +104,16 @@ async fn processes_and_own_cost_are_refreshed_while_somebody_listens() {
             .iter()
             .any(|item| item["id"].as_str().unwrap().starts_with(&format!("{own}-")))
     );
+    // Readings of pods are those of the list.
+    let places = |list: &Value| {
+        let of = |pod: &Value| (pod["kind"].clone(), pod["network_namespace"].clone());
+        list.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let pods = api.get_json("/api/v1/pods").await;
+    for reading in places(&refreshed["pods"]) {
+        assert!(places(&pods["items"]).contains(&reading), "{reading:?}");
+    }
+    assert!(!refreshed["pods"].as_array().unwrap().is_empty());
     let cost = events.find(|name, _| name == "self").await;
     assert!(cost["rss_bytes"].as_u64().unwrap() > 0);
 }

@@ -250,4 +250,11 @@ async fn pods_hold_every_process_once() {
         .count();
     assert_eq!(own, 1, "{found}");
     assert!(items.iter().all(|pod| pod["summary"] != ""), "{found}");
+    let kinds = ["pod", "host", "unknown"];
+    assert!(
+        items
+            .iter()
+            .all(|pod| kinds.contains(&pod["kind"].as_str().unwrap())),
+        "{found}"
+    );
 }

@@ -78,7 +78,14 @@ async fn two_parts_of_a_task_are_compared() {
         columns.headers()["content-type"],
         "application/vnd.profiler-agent.diff"
     );
-    assert!(bytes(columns).await.starts_with(b"PFD1"));
+    assert!(bytes(columns).await.starts_with(b"PFD2"));
+    // Node 0 is everything, then come process and thread.
+    assert_eq!(diff["root"], json!({"name": "all", "total": [3, 5]}));
+    let below = api.get_json(&format!("{path}&below=2")).await;
+    assert_eq!(below["root"]["total"], json!([3, 5]));
+    assert_ne!(below["root"]["name"], "all");
+    assert_eq!(below["a"]["total"], 3);
+    assert!(below["all_functions"].as_u64() < diff["all_functions"].as_u64());
     let threads = api
         .get_json(&format!(
             "/api/v1/diff?a={id}&b={id}&a_tid=1&b_not_tid=1&norm=rate&limit=1"
@@ -101,6 +108,7 @@ async fn a_comparison_that_means_nothing_is_refused() {
         (format!("a={id}&b={id}&format=svg"), 422, "format"),
         (format!("a={id}&b={id}&norm=request"), 422, "norm"),
         (format!("a={id}&b={id}&limit=10001"), 422, "limit"),
+        (format!("a={id}&b={id}&below=99"), 422, "below"),
         (format!("a={id}&b={id}&a_from=9&a_to=3"), 422, "a_to"),
         (format!("a={id}&b={id}&from=9"), 422, "from"),
     ] {

@@ -707,6 +707,8 @@ export interface components {
             /** @description How significance was found. */
             readonly method: string;
             readonly norm: string;
+            /** @description What the functions are below: everything, or the frame that `below` names. */
+            readonly root: components["schemas"]["DiffRoot"];
             readonly significant: number;
             /**
              * Format: int64
@@ -714,9 +716,14 @@ export interface components {
              */
             readonly tested: number;
             /** @description Why nothing is said about significance. */
-            readonly unknown?: string | null;
+            readonly unknown: string | null;
             readonly value: string;
         };
+        /**
+         * @description Which side alone has a function: `removed`, the base; `new`, what is compared with it.
+         * @enum {string}
+         */
+        readonly DiffBadge: "new" | "removed";
         /**
          * @description Formats of a comparison.
          * @enum {string}
@@ -724,8 +731,7 @@ export interface components {
         readonly DiffFormat: "table" | "flamegraph";
         /** @description A function on both sides, the base first. */
         readonly DiffFunction: {
-            /** @description `new` or `removed` when the function is on one side only. */
-            readonly badge?: string | null;
+            readonly badge: components["schemas"]["DiffBadge"] | null;
             /**
              * Format: double
              * @description Change of the self part: of its share, or of its units for each second.
@@ -738,26 +744,44 @@ export interface components {
              * Format: double
              * @description Two-sided p-value of this function alone.
              */
-            readonly p?: number | null;
+            readonly p: number | null;
             /**
              * Format: double
              * @description With all tested functions in view: the smallest false discovery rate at which this one is
              *     called significant.
              */
-            readonly q?: number | null;
-            readonly self: readonly number[];
+            readonly q: number | null;
+            readonly self: readonly [
+                number,
+                number
+            ];
             /** @description With the function anywhere in the stack; recursion counts once. */
-            readonly total: readonly number[];
-            /** @description `significant`, `not_significant`, `too_few` or `unknown`. */
-            readonly verdict: string;
+            readonly total: readonly [
+                number,
+                number
+            ];
+            /**
+             * Format: double
+             * @description The same with the function anywhere in the stack.
+             */
+            readonly total_change: number;
+            readonly verdict: components["schemas"]["DiffVerdict"];
             /** Format: double */
-            readonly z?: number | null;
+            readonly z: number | null;
         };
         /**
          * @description What makes both sides comparable.
          * @enum {string}
          */
         readonly DiffNorm: "share" | "rate";
+        /** @description A frame on both sides, the base first. */
+        readonly DiffRoot: {
+            readonly name: string;
+            readonly total: readonly [
+                number,
+                number
+            ];
+        };
         /** @description One side of a comparison. */
         readonly DiffSide: {
             /** Format: int64 */
@@ -775,6 +799,11 @@ export interface components {
              */
             readonly unit_ns: number;
         };
+        /**
+         * @description Whether a change is more than chance.
+         * @enum {string}
+         */
+        readonly DiffVerdict: "significant" | "not_significant" | "too_few" | "unknown";
         /** @description Connections from one process to one port of another. */
         readonly Edge: {
             readonly client: components["schemas"]["EdgeEnd"];
@@ -885,6 +914,7 @@ export interface components {
              * @description Null for the client's end of several connections, and for Unix sockets.
              */
             readonly port: number | null;
+            readonly program_kind: components["schemas"]["ProgramKind"] | null;
             /**
              * Format: int64
              * @description Clock ticks from boot to the start of the process: a number may be used again.
@@ -1701,37 +1731,22 @@ export interface components {
             readonly result: boolean;
         };
         /** @description A network namespace with its processes. */
-        readonly Pod: {
-            /**
-             * Format: double
-             * @description Shares of one CPU; null before there is any reading.
-             */
-            readonly cpu_percent: number | null;
-            /** @description `pod`; `host`: the processes in the node's own namespace; `unknown`: those whose namespace cannot be read. */
-            readonly kind: string;
+        readonly Pod: components["schemas"]["PodReading"] & {
             /** @description The pod's labels. */
             readonly labels: {
                 readonly [key: string]: string;
             };
-            /**
-             * Format: int64
-             * @description Inode number of the network namespace.
-             */
-            readonly network_namespace: number | null;
             readonly pod: components["schemas"]["PodNames"] | null;
             readonly processes: readonly components["schemas"]["PodProcess"][];
-            /** Format: int64 */
-            readonly rss_bytes: number;
-            /** Format: double */
-            readonly sidecar_cpu_percent: number | null;
-            /** @description What the sidecar takes of its pod, or why that cannot be told. */
-            readonly summary: string;
             /** @description `NAMESPACE/NAME` where its containers are named as those of one pod, else made of the names of its programs. */
             readonly title: string;
-            /** @description Processes that have no reading yet and are not in the sums. */
-            readonly without_reading: number;
             readonly workload: components["schemas"]["Workload"] | null;
         };
+        /**
+         * @description What the processes of one network namespace are.
+         * @enum {string}
+         */
+        readonly PodKind: "pod" | "host" | "unknown";
         readonly PodList: {
             readonly items: readonly components["schemas"]["Pod"][];
             readonly total: number;
@@ -1749,16 +1764,43 @@ export interface components {
             readonly id: string;
             /** Format: int32 */
             readonly pid: number;
-            /** @description File name of the program. */
+            /** @description What it calls itself, or the name of its file. */
             readonly program: string;
+            /** @description Why it has this role: Kubernetes says so, or names do. */
             readonly reason: string;
-            /** @description `app`, `sidecar` or `other`, told from names. */
-            readonly role: string;
+            readonly role: components["schemas"]["PodRole"];
             /** Format: int64 */
             readonly rss_bytes: number;
             /** Format: int32 */
             readonly threads: number;
         };
+        /** @description What is read anew of a pod, every two seconds by the event `processes`. */
+        readonly PodReading: {
+            /**
+             * Format: double
+             * @description Shares of one CPU; null before there is any reading.
+             */
+            readonly cpu_percent: number | null;
+            readonly kind: components["schemas"]["PodKind"];
+            /**
+             * Format: int64
+             * @description Inode number of the network namespace.
+             */
+            readonly network_namespace: number | null;
+            /** Format: int64 */
+            readonly rss_bytes: number;
+            /** Format: double */
+            readonly sidecar_cpu_percent: number | null;
+            /** @description What the sidecar takes of its pod, or why that cannot be told. */
+            readonly summary: string;
+            /** @description Processes that have no reading yet and are not in the sums. */
+            readonly without_reading: number;
+        };
+        /**
+         * @description The role of a process in its pod.
+         * @enum {string}
+         */
+        readonly PodRole: "app" | "sidecar" | "other";
         /** @description Which pods, and which of their containers; one of `name`, `labels` and `container` must be there. */
         readonly PodSelector: {
             /** @description Name of a container; without a name and labels also one of Docker's. */
@@ -1822,6 +1864,11 @@ export interface components {
             readonly parent_pid: number;
             /** Format: int32 */
             readonly pid: number;
+            /**
+             * @description What it calls itself, completed from the name of its file where the kernel cut it; of proxies and what serves
+             *     them the name of the file.
+             */
+            readonly program: string;
             /** Format: int64 */
             readonly rss_bytes: number;
             /** Format: int32 */
@@ -1894,6 +1941,8 @@ export interface components {
         /** @description Event `processes`. */
         readonly ProcessesEvent: {
             readonly items: readonly components["schemas"]["ProcessReading"][];
+            /** @description Busiest first, as in the list of pods. */
+            readonly pods: readonly components["schemas"]["PodReading"][];
         };
         /**
          * @description Formats of a profile.
@@ -1931,6 +1980,11 @@ export interface components {
          * @enum {string}
          */
         readonly ProfileValue: "count" | "duration";
+        /**
+         * @description Programs of a pod that are not its own work, known by their names.
+         * @enum {string}
+         */
+        readonly ProgramKind: "proxy" | "proxy_agent" | "keeper";
         readonly Readiness: {
             /** @description Always `ready`. */
             readonly status: string;
@@ -3108,10 +3162,13 @@ export type DiagnosisRuleSets = components['schemas']['DiagnosisRuleSets'];
 export type DiagnosisRules = components['schemas']['DiagnosisRules'];
 export type DiagnosisTotals = components['schemas']['DiagnosisTotals'];
 export type Diff = components['schemas']['Diff'];
+export type DiffBadge = components['schemas']['DiffBadge'];
 export type DiffFormat = components['schemas']['DiffFormat'];
 export type DiffFunction = components['schemas']['DiffFunction'];
 export type DiffNorm = components['schemas']['DiffNorm'];
+export type DiffRoot = components['schemas']['DiffRoot'];
 export type DiffSide = components['schemas']['DiffSide'];
+export type DiffVerdict = components['schemas']['DiffVerdict'];
 export type Edge = components['schemas']['Edge'];
 export type EdgeConnection = components['schemas']['EdgeConnection'];
 export type EdgeConnections = components['schemas']['EdgeConnections'];
@@ -3186,9 +3243,12 @@ export type OtherEdges = components['schemas']['OtherEdges'];
 export type PlaintextFile = components['schemas']['PlaintextFile'];
 export type PlaintextProbe = components['schemas']['PlaintextProbe'];
 export type Pod = components['schemas']['Pod'];
+export type PodKind = components['schemas']['PodKind'];
 export type PodList = components['schemas']['PodList'];
 export type PodNames = components['schemas']['PodNames'];
 export type PodProcess = components['schemas']['PodProcess'];
+export type PodReading = components['schemas']['PodReading'];
+export type PodRole = components['schemas']['PodRole'];
 export type PodSelector = components['schemas']['PodSelector'];
 export type Probe = components['schemas']['Probe'];
 export type ProbeList = components['schemas']['ProbeList'];
@@ -3210,6 +3270,7 @@ export type ProfileQuality = components['schemas']['ProfileQuality'];
 export type ProfileThread = components['schemas']['ProfileThread'];
 export type ProfileThreadList = components['schemas']['ProfileThreadList'];
 export type ProfileValue = components['schemas']['ProfileValue'];
+export type ProgramKind = components['schemas']['ProgramKind'];
 export type Readiness = components['schemas']['Readiness'];
 export type RequestBody = components['schemas']['RequestBody'];
 export type RequestBounds = components['schemas']['RequestBounds'];

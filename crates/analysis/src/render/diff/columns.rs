@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use profiler_model::IdleShare;
+use profiler_model::{IdleShare, Pair};
 
 use super::{
     super::{
@@ -10,6 +10,8 @@ use super::{
         tree::{Label, source_code},
     },
     UnionNode,
+    chance::{self, Measured, Norm, Scale, Unknown},
+    totals,
 };
 
 /// The flag of a file that says how much is idle on each side.
@@ -17,9 +19,7 @@ const FLAG_IDLE: u64 = 1;
 
 /// What is reported about both sides.
 pub(super) struct Meta<'a> {
-    /// The time that one unit of the numbers stands for; 0 when it differs inside a side.
-    pub(super) unit_ns: [u64; 2],
-    pub(super) covered_ns: [u64; 2],
+    pub(super) measured: Measured,
     pub(super) idle: Option<(&'a IdleShare, &'a IdleShare)>,
 }
 
@@ -44,9 +44,14 @@ pub(super) fn write(labels: &[Label<'_>], nodes: &[UnionNode], meta: &Meta<'_>) 
         written.extend_from_slice(&[label.kind as u8, source_code(label.source)]);
     }
 
-    let mut bytes = b"PFD1".to_vec();
+    let mut bytes = b"PFD2".to_vec();
     varint(&mut bytes, meta.idle.map_or(0, |_| FLAG_IDLE));
-    for number in meta.unit_ns.iter().chain(&meta.covered_ns) {
+    for number in meta
+        .measured
+        .unit_ns
+        .iter()
+        .chain(&meta.measured.covered_ns)
+    {
         varint(&mut bytes, *number);
     }
     if let Some((a, b)) = meta.idle {
@@ -72,5 +77,30 @@ pub(super) fn write(labels: &[Label<'_>], nodes: &[UnionNode], meta: &Meta<'_>) 
     for node in nodes {
         varint(&mut bytes, numbers.get(&node.label).copied().unwrap_or(0));
     }
+    let totals = totals(nodes);
+    for norm in Norm::ALL {
+        let scale = Scale {
+            norm,
+            all: totals.first().copied().unwrap_or_default(),
+            measured: meta.measured,
+        };
+        write_chance(&mut bytes, &totals, &scale);
+    }
     bytes
+}
+
+/// What chance can explain of each node's total.
+fn write_chance(bytes: &mut Vec<u8>, totals: &[Pair], scale: &Scale) {
+    let unknown = match scale.unknown() {
+        None => 0,
+        Some(Unknown::NotSamples) => 1,
+        Some(Unknown::NoPeriod) => 2,
+    };
+    varint(bytes, unknown);
+    if unknown > 0 {
+        return;
+    }
+    for total in totals {
+        varint(bytes, chance::code(scale.test(*total)));
+    }
 }

@@ -1,76 +1,21 @@
 //! The functions of a comparison, the largest change first, with what chance can explain.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use profiler_model::{
-    Pair, float,
-    significance::{ALPHA, Test, adjusted, proportions, rates},
+    Pair,
+    significance::{Test, adjusted},
 };
 
-use super::{DiffView, Side, Union, covered_ns, is_sampled, prepared};
+use super::{
+    DiffView, PRUNING_SHARE, Side, Union, UnionNode,
+    chance::{Measured, Norm, Scale, Unknown, Verdict},
+    prepared, totals,
+};
 use crate::render::{
-    Value, flamegraph,
+    Value,
     tree::{self, Kind},
 };
-
-/// What makes both sides comparable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Norm {
-    /// Parts of everything that a side has.
-    Share,
-    /// Amounts for each second that a side covers.
-    Rate,
-}
-
-impl Norm {
-    pub const ALL: [Self; 2] = [Self::Share, Self::Rate];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Share => "share",
-            Self::Rate => "rate",
-        }
-    }
-}
-
-/// Whether a change is more than chance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    /// `p` of the function alone, and `q` with all tested functions in view.
-    Tested {
-        test: Test,
-        q: f64,
-    },
-    TooFew,
-    Unknown,
-}
-
-impl Verdict {
-    pub fn is_significant(self) -> bool {
-        matches!(self, Self::Tested { q, .. } if q < ALPHA)
-    }
-}
-
-/// Why chance is not judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// Waits have lengths of their own, and one thread's waits depend on another's; of a file it
-    /// may not be known what its counts are.
-    NotSamples,
-    /// How many samples can be taken is not known.
-    NoPeriod,
-}
-
-impl Unknown {
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::NotSamples => {
-                "the numbers are not samples of a known clock but times or switches: no test applies"
-            }
-            Self::NoPeriod => "the time between two samples is not the same in a whole side",
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionChange {
@@ -82,17 +27,18 @@ pub struct FunctionChange {
     pub total: Pair,
     /// Change of the own part after normalising: of shares, or of units for each second.
     pub change: f64,
+    /// The same of the total.
+    pub total_change: f64,
     /// Of the own part.
     pub verdict: Verdict,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Report {
-    pub norm: Norm,
-    pub all: Pair,
-    pub covered_ns: [u64; 2],
-    pub unit_ns: [u64; 2],
+    scale: Scale,
     pub value: Value,
+    /// Name and amount of the frame that the functions are below.
+    pub root: (String, Pair),
     /// Tested functions.
     pub tested: u64,
     pub unknown: Option<Unknown>,
@@ -101,20 +47,40 @@ pub struct Report {
 }
 
 impl Report {
+    pub fn norm(&self) -> Norm {
+        self.scale.norm
+    }
+
+    /// Everything that the sides have.
+    pub fn all(&self) -> Pair {
+        self.scale.all
+    }
+
+    /// Length of the time that each side covers.
+    pub fn covered_ns(&self) -> [u64; 2] {
+        self.scale.measured.covered_ns
+    }
+
+    /// The time that one unit of each side stands for; 0 when it differs inside the side.
+    pub fn unit_ns(&self) -> [u64; 2] {
+        self.scale.measured.unit_ns
+    }
+
     /// Each side's part of `own` after normalising.
     pub fn normalised(&self, own: Pair) -> [f64; 2] {
-        let scale = Scale {
-            norm: self.norm,
-            all: self.all,
-            covered_ns: self.covered_ns,
-            unit_ns: self.unit_ns,
-        };
-        scale.normalised(own)
+        self.scale.normalised(own)
     }
 }
 
-/// Compares function by function. Profiles must have passed [`profiler_model::Profile::check`].
-pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
+/// Compares function by function, those below one node of what [`super::render`] writes for the same sides: its number,
+/// 0 for all of them. `None` when there is no such node. Profiles must have passed [`profiler_model::Profile::check`].
+pub fn report(
+    a: Side<'_>,
+    b: Side<'_>,
+    view: DiffView,
+    norm: Norm,
+    below: usize,
+) -> Option<Report> {
     let value = view.value.unwrap_or_else(|| Value::usual(a.profile));
     let (first, second) = (prepared(a.profile, view), prepared(b.profile, view));
     let (left, right) = (
@@ -122,18 +88,24 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
         tree::build(&second, value, tree::KEEP_ALL, view.tree_budget()),
     );
     let union = Union::of(&left, &right);
+    let shown = union.arranged(PRUNING_SHARE);
+    let path = path(&shown, below)?;
+    let label = &union.labels[shown[below].label as usize];
+    let root = (label.name.clone().into_owned(), totals(&shown)[below]);
     let scale = Scale {
         norm,
         all: union.totals()[0],
-        covered_ns: [covered_ns(&first), covered_ns(&second)],
-        unit_ns: [
-            flamegraph::unit_ns(&first, value),
-            flamegraph::unit_ns(&second, value),
-        ],
+        measured: Measured::of([&first, &second], value),
     };
-    let sampled = is_sampled(&first, value) && is_sampled(&second, value);
-    let unknown = scale.unknown(sampled);
-    let mut functions = sums(&union, &scale);
+    let unknown = scale.unknown();
+    let nodes = union.arranged(tree::KEEP_ALL);
+    let part = subtree(&nodes, &path);
+    let mut functions = if part.is_empty() {
+        // What was merged is a node among those that are shown only.
+        sums(&union, &shown, below..below + 1, &scale)
+    } else {
+        sums(&union, &nodes, part, &scale)
+    };
     judge(&mut functions, &scale, unknown);
     functions.sort_by(|left, right| {
         let size = right.change.abs().total_cmp(&left.change.abs());
@@ -145,85 +117,60 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
         .iter()
         .filter(|function| matches!(function.verdict, Verdict::Tested { .. }))
         .count();
-    Report {
-        norm,
-        all: scale.all,
-        covered_ns: scale.covered_ns,
-        unit_ns: scale.unit_ns,
+    Some(Report {
+        scale,
         value,
+        root,
         tested: tested as u64,
         unknown,
         functions,
-    }
+    })
 }
 
-struct Scale {
-    norm: Norm,
-    all: Pair,
-    covered_ns: [u64; 2],
-    unit_ns: [u64; 2],
-}
-
-impl Scale {
-    fn unknown(&self, sampled: bool) -> Option<Unknown> {
-        if !sampled {
-            return Some(Unknown::NotSamples);
-        }
-        match self.norm {
-            Norm::Rate if self.unit_ns.contains(&0) => Some(Unknown::NoPeriod),
-            Norm::Share | Norm::Rate => None,
-        }
-    }
-
-    /// Each side's part after normalising; an empty side has none.
-    fn normalised(&self, own: Pair) -> [f64; 2] {
-        let [ta, tb] = self.covered_ns;
-        let of = |part: u64, whole: f64| {
-            if whole > 0.0 {
-                float(part) / whole
-            } else {
-                0.0
-            }
-        };
-        match self.norm {
-            Norm::Share => [of(own.a, float(self.all.a)), of(own.b, float(self.all.b))],
-            Norm::Rate => [of(own.a, float(ta) / 1e9), of(own.b, float(tb) / 1e9)],
-        }
-    }
-
-    fn test(&self, own: Pair) -> Option<Test> {
-        match self.norm {
-            Norm::Share => proportions(own, self.all),
-            Norm::Rate => {
-                let [ta, tb] = self.covered_ns;
-                let [ua, ub] = self.unit_ns;
-                rates(own, [float(ta) / float(ua), float(tb) / float(ub)])
-            }
-        }
-    }
-}
-
-/// Own and total of each function. No recursion: stacks may be very deep.
-fn sums(union: &Union<'_>, scale: &Scale) -> Vec<FunctionChange> {
-    let nodes = union.arranged(tree::KEEP_ALL);
-    let mut totals: Vec<Pair> = nodes.iter().map(|node| node.own).collect();
-    let mut path: Vec<usize> = Vec::new();
-    let mut parents = vec![0; nodes.len()];
-    for (index, node) in nodes.iter().enumerate() {
+/// The labels from the root to a node.
+fn path(nodes: &[UnionNode], place: usize) -> Option<Vec<u32>> {
+    let mut path = Vec::new();
+    for node in nodes.get(..=place)? {
         path.truncate(node.depth as usize);
-        parents[index] = path.last().copied().unwrap_or(0);
-        path.push(index);
+        path.push(node.label);
     }
-    for index in (1..nodes.len()).rev() {
-        totals[parents[index]] = super::added(totals[parents[index]], totals[index]);
-    }
+    Some(path)
+}
+
+/// The node with this path and those below it; empty where there is none, as for what was merged.
+fn subtree(nodes: &[UnionNode], path: &[u32]) -> Range<usize> {
+    let mut here: Vec<u32> = Vec::new();
+    let found = nodes.iter().position(|node| {
+        here.truncate(node.depth as usize);
+        here.push(node.label);
+        here == path
+    });
+    let Some(first) = found else {
+        return 0..0;
+    };
+    let below = nodes[first + 1..]
+        .iter()
+        .take_while(|node| node.depth as usize >= path.len())
+        .count();
+    first..first + 1 + below
+}
+
+/// Own and total of each function of a part of the nodes. No recursion: stacks may be very deep.
+fn sums(
+    union: &Union<'_>,
+    nodes: &[UnionNode],
+    part: Range<usize>,
+    scale: &Scale,
+) -> Vec<FunctionChange> {
+    let totals = totals(nodes);
+    let above = nodes.get(part.start).map_or(0, |node| node.depth) as usize;
     let mut places: HashMap<u32, usize> = HashMap::new();
     let mut functions: Vec<FunctionChange> = Vec::new();
     // How often each label stands on the way to the current node.
     let mut open: HashMap<u32, u32> = HashMap::new();
     let mut labels: Vec<u32> = Vec::new();
-    for (node, total) in nodes.iter().zip(&totals) {
-        for label in labels.drain((node.depth as usize).min(labels.len())..) {
+    for (node, total) in nodes[part.clone()].iter().zip(&totals[part]) {
+        for label in labels.drain((node.depth as usize - above).min(labels.len())..) {
             if let Some(count) = open.get_mut(&label) {
                 *count -= 1;
             }
@@ -244,6 +191,7 @@ fn sums(union: &Union<'_>, scale: &Scale) -> Vec<FunctionChange> {
                 own: Pair::default(),
                 total: Pair::default(),
                 change: 0.0,
+                total_change: 0.0,
                 verdict: Verdict::Unknown,
             });
             functions.len() - 1
@@ -255,8 +203,8 @@ fn sums(union: &Union<'_>, scale: &Scale) -> Vec<FunctionChange> {
         }
     }
     for function in &mut functions {
-        let [before, after] = scale.normalised(function.own);
-        function.change = after - before;
+        function.change = scale.change(function.own);
+        function.total_change = scale.change(function.total);
     }
     functions
 }

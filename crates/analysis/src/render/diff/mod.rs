@@ -3,12 +3,15 @@
 //! Frames are the same when name, kind and file name of the module are: two builds of one program,
 //! or the same library in two containers, lie at different paths. Processes are the same by name.
 
+mod chance;
 mod columns;
 mod functions;
 
 use std::{borrow::Cow, collections::HashMap};
 
-pub use functions::{FunctionChange, Norm, Report, Unknown, Verdict, report};
+use chance::Measured;
+pub use chance::{Norm, Unknown, Verdict};
+pub use functions::{FunctionChange, Report, report};
 use profiler_model::{Clock, IdleShare, Pair, ProcessKey, Profile};
 
 use super::{
@@ -59,11 +62,7 @@ pub fn render(a: Side<'_>, b: Side<'_>, view: DiffView) -> Vec<u8> {
     let union = Union::of(&left, &right);
     let nodes = union.arranged(PRUNING_SHARE);
     let meta = columns::Meta {
-        unit_ns: [
-            super::flamegraph::unit_ns(&first, value),
-            super::flamegraph::unit_ns(&second, value),
-        ],
-        covered_ns: [covered_ns(&first), covered_ns(&second)],
+        measured: Measured::of([&first, &second], value),
         idle: a.idle.zip(b.idle),
     };
     columns::write(&union.labels, &nodes, &meta)
@@ -255,6 +254,22 @@ impl<'a> Union<'a> {
         }
         ranks
     }
+}
+
+/// What each side has with a node or below it, of nodes in pre-order. No recursion: stacks may be very deep.
+fn totals(nodes: &[UnionNode]) -> Vec<Pair> {
+    let mut totals: Vec<Pair> = nodes.iter().map(|node| node.own).collect();
+    let mut path: Vec<usize> = Vec::new();
+    let mut parents = vec![0; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        path.truncate(node.depth as usize);
+        parents[index] = path.last().copied().unwrap_or(0);
+        path.push(index);
+    }
+    for index in (1..nodes.len()).rev() {
+        totals[parents[index]] = added(totals[parents[index]], totals[index]);
+    }
+    totals
 }
 
 fn added(left: Pair, right: Pair) -> Pair {

@@ -170,6 +170,11 @@ fn table(out: &mut String, head: &[String], rows: &[Vec<Inline>], indent: usize)
     }
 }
 
+/// The title of a document in Markdown.
+pub(super) fn title(line: &Inline) -> String {
+    format!("# {}\n\n", marked(line, Emphasis::Off))
+}
+
 /// As Markdown.
 pub(super) fn markdown(blocks: &[Block]) -> String {
     let mut out = String::new();
@@ -221,13 +226,21 @@ fn write_markdown(out: &mut String, block: &Block, indent: usize) {
             out.push('\n');
         }
         Block::Code(code) => {
-            push(out, &[&margin, "```yaml\n"]);
+            let fence = fence(code);
+            push(out, &[&margin, &fence, "yaml\n"]);
             for line in code.lines() {
                 push(out, &[&margin, &printable(line), "\n"]);
             }
-            push(out, &[&margin, "```\n\n"]);
+            push(out, &[&margin, &fence, "\n\n"]);
         }
     }
+}
+
+/// What no line of the code can close: rules may come from somebody else.
+fn fence(code: &str) -> String {
+    let rows = code.split(|letter| letter != '`');
+    let longest = rows.map(str::len).max().unwrap_or(0);
+    "`".repeat(3.max(longest + 1))
 }
 
 fn push(out: &mut String, parts: &[&str]) {
@@ -350,6 +363,12 @@ mod tests {
         );
         assert_eq!(escaped("a_b <i> | `c`"), "a\\_b &lt;i&gt; \\| \\`c\\`");
         assert_eq!(code(""), "` `");
+    }
+
+    #[test]
+    fn a_block_of_code_stays_closed_whatever_is_in_it() {
+        let yaml = Block::Code("a: |\n  ```\n  b\n".into());
+        assert_eq!(markdown(&[yaml]), "````yaml\na: |\n  ```\n  b\n````\n\n");
     }
 
     #[test]

@@ -39,6 +39,13 @@ pub fn report(
     written(&blocks, form)
 }
 
+/// A report in Markdown that stands for itself: its title says what was diagnosed. `source` is where the
+/// samples are: `task 7`.
+pub fn titled(diagnosis: &Diagnosis, source: &str) -> String {
+    document::title(&parts::title(diagnosis, source))
+        + &report(diagnosis, None, ReportForm::Markdown)
+}
+
 fn written(blocks: &[Block], form: ReportForm) -> String {
     match form {
         ReportForm::Text => document::text(blocks),

@@ -16,6 +16,24 @@ const THREADS: usize = 16;
 const STALLS: usize = 5;
 const STALL_FRAMES: usize = 6;
 
+/// Processes in the title; more are counted.
+const TITLE_PROCESSES: usize = 3;
+
+/// What was diagnosed; `source` is where its samples are.
+pub(super) fn title(diagnosis: &Diagnosis, source: &str) -> Inline {
+    let mut line = plain("Diagnosis of ");
+    for process in diagnosis.processes.iter().take(TITLE_PROCESSES) {
+        line.push(Piece::Quoted(process.comm.clone()));
+        line.push(Piece::Plain(format!(" (pid {}), ", process.pid)));
+    }
+    let rest = diagnosis.processes.len().saturating_sub(TITLE_PROCESSES);
+    if rest > 0 {
+        line.push(Piece::Plain(format!("{rest} more, ")));
+    }
+    line.push(Piece::Plain(source.to_owned()));
+    line
+}
+
 /// The verdict, and what it rests on.
 pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
     let Coverage {

@@ -69,9 +69,35 @@ fn markdown_has_the_same_parts_and_its_yaml_in_a_fence() {
 }
 
 #[test]
+fn a_report_for_itself_says_what_was_diagnosed() {
+    let mut diagnosis = rich("x");
+    let text = titled(&diagnosis, "task 7");
+    let title =
+        "# Diagnosis of `x` (pid 7), `x` (pid 8), task 7\n\n**Tracing takes 60 % of envoy.**\n";
+    assert!(text.starts_with(title), "{text}");
+    let process = diagnosis.processes[0].clone();
+    diagnosis.processes.extend([process.clone(), process]);
+    let text = titled(&diagnosis, "check-up *a*");
+    assert!(
+        text.contains("`x` (pid 7), 1 more, check-up \\*a\\*\n"),
+        "{text}"
+    );
+    diagnosis.processes.clear();
+    let text = titled(&diagnosis, "task 7");
+    assert!(text.starts_with("# Diagnosis of task 7\n"), "{text}");
+}
+
+#[test]
 fn text_of_the_target_does_nothing() {
     let hostile = "\u{1b}]0;x\u{7}`</code><b>|\n## y\u{202e}";
     let diagnosis = rich(hostile);
+    let text = titled(&diagnosis, "task 7");
+    assert_eq!(
+        text.matches("\n#").count(),
+        text.matches("\n## ").count(),
+        "{text}"
+    );
+    assert!(text.lines().next().unwrap().ends_with(", task 7"), "{text}");
     for form in [ReportForm::Text, ReportForm::Markdown] {
         let text = report(&diagnosis, None, form);
         let bad = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';

@@ -23,6 +23,8 @@ struct Node {
     kind: u8,
     own: [u64; 2],
     total: [u64; 2],
+    /// For shares and for rates; `None` where nothing can be tested.
+    chance: [Option<u64>; 2],
 }
 
 struct Columns {
@@ -30,11 +32,13 @@ struct Columns {
     covered_ns: [u64; 2],
     idle: Option<Vec<u64>>,
     nodes: Vec<Node>,
+    /// Why nothing can be tested, for shares and for rates; 0: it can.
+    unknown: [u64; 2],
 }
 
 /// Reads the columns as docs/diff-format.md describes them.
 fn decode(bytes: &[u8]) -> Columns {
-    let mut rest = bytes.strip_prefix(b"PFD1").expect("magic");
+    let mut rest = bytes.strip_prefix(b"PFD2").expect("magic");
     let rest = &mut rest;
     let flags = varint(rest);
     assert!(flags <= 1, "flags {flags}");
@@ -64,6 +68,14 @@ fn decode(bytes: &[u8]) -> Columns {
     let count = varint(rest);
     let mut column = || (0..count).map(|_| varint(rest)).collect::<Vec<u64>>();
     let (depths, a, b, label) = (column(), column(), column(), column());
+    let (mut unknown, mut chance) = ([0; 2], [None, None]);
+    for (unknown, chance) in unknown.iter_mut().zip(&mut chance) {
+        *unknown = varint(rest);
+        assert!(*unknown <= 2, "unknown {unknown}");
+        if *unknown == 0 {
+            *chance = Some((0..count).map(|_| varint(rest)).collect::<Vec<u64>>());
+        }
+    }
     assert!(rest.is_empty(), "{} bytes follow", rest.len());
     let mut nodes: Vec<Node> = Vec::new();
     for index in 0..depths.len() {
@@ -76,6 +88,9 @@ fn decode(bytes: &[u8]) -> Columns {
             kind,
             own,
             total: own,
+            chance: chance
+                .each_ref()
+                .map(|codes| codes.as_ref().map(|codes| codes[index])),
         });
     }
     for index in (1..nodes.len()).rev() {
@@ -91,6 +106,7 @@ fn decode(bytes: &[u8]) -> Columns {
         covered_ns,
         idle,
         nodes,
+        unknown,
     }
 }
 
@@ -103,7 +119,7 @@ fn columns(a: &Profile, b: &Profile) -> Columns {
 }
 
 fn functions(a: &Profile, b: &Profile, norm: Norm) -> Report {
-    report(side(a, None), side(b, None), DiffView::default(), norm)
+    report(side(a, None), side(b, None), DiffView::default(), norm, 0).unwrap()
 }
 
 /// Process 100 "work" with `hot` and `cold` samples of two functions below main.
@@ -133,20 +149,21 @@ fn check(name: &str, (a, b): (&Profile, &Profile), idle: Option<(&IdleShare, &Id
         .map(|node| {
             let line = json!({
                 "depth": node.depth, "name": node.name, "module": node.module, "kind": node.kind,
-                "self": node.own, "total": node.total,
+                "self": node.own, "total": node.total, "chance": node.chance,
             });
             format!("  {line}")
         })
         .collect();
     let description = format!(
-        "{{\"unit_ns\": {:?}, \"covered_ns\": {:?}, \"idle\": {},\n\"nodes\": [\n{}\n]}}\n",
+        "{{\"unit_ns\": {:?}, \"covered_ns\": {:?}, \"idle\": {}, \"unknown\": {:?},\n\"nodes\": [\n{}\n]}}\n",
         read.unit_ns,
         read.covered_ns,
         json!(read.idle),
+        read.unknown,
         nodes.join(",\n"),
     );
     let (file, expected) = (
-        directory.join(format!("{name}.pfd1")),
+        directory.join(format!("{name}.pfd2")),
         directory.join(format!("{name}.json")),
     );
     if std::env::var_os("PROFILER_BLESS").is_some() {
@@ -162,7 +179,7 @@ fn check(name: &str, (a, b): (&Profile, &Profile), idle: Option<(&IdleShare, &Id
     );
     assert!(
         std::fs::read(&file).expect(remedy) == bytes,
-        "{name}.pfd1 differs; {remedy}"
+        "{name}.pfd2 differs; {remedy}"
     );
 }
 
@@ -237,6 +254,7 @@ fn processes_are_the_same_by_name_whatever_their_pid() {
 #[test]
 fn the_changed_function_comes_first_and_is_significant() {
     let report = functions(&shares(1, 100, 900), &shares(2, 150, 850), Norm::Share);
+    assert_eq!(report.norm(), Norm::Share);
     let first = &report.functions[0];
     assert!(["spin", "rest"].contains(&first.name.as_str()));
     assert!((first.change.abs() - 0.05).abs() < 1e-12);
@@ -285,7 +303,7 @@ fn times_are_not_tested() {
         ..DiffView::default()
     };
     let (a, b) = (shares(1, 100, 900), shares(2, 500, 500));
-    let report = report(side(&a, None), side(&b, None), view, Norm::Share);
+    let report = report(side(&a, None), side(&b, None), view, Norm::Share, 0).unwrap();
     assert_eq!(report.unknown, Some(Unknown::NotSamples));
     assert!(
         report
@@ -297,6 +315,100 @@ fn times_are_not_tested() {
     waits.clock = Clock::Switches;
     let of_waits = functions(&waits, &waits, Norm::Share);
     assert_eq!(of_waits.unknown, Some(Unknown::NotSamples));
+    let read = columns(&waits, &waits);
+    assert_eq!(read.unknown, [1, 1]);
+    assert!(read.nodes.iter().all(|node| node.chance == [None, None]));
+}
+
+#[test]
+fn each_frame_has_what_chance_can_explain_of_its_total() {
+    let read = columns(&shares(1, 100, 900), &shares(2, 150, 850));
+    assert_eq!(read.unknown, [0, 0]);
+    let of = |name: &str| {
+        let node = read.nodes.iter().find(|node| node.name == name).unwrap();
+        node.chance[0].unwrap()
+    };
+    // p of tests/fixtures/statistics/two_samples.json in hundred thousandths, and that it is below 0.05.
+    assert_eq!(of("spin"), 1 + 2 * 72 + 1);
+    // All of it is on both sides: fewer than five samples are expected elsewhere.
+    assert_eq!(of("main"), 0);
+    let same = columns(&shares(1, 100, 900), &shares(2, 100, 900));
+    let spin = same.nodes.iter().find(|node| node.name == "spin").unwrap();
+    assert_eq!(spin.chance, [Some(1 + 2 * 100_000); 2]);
+}
+
+#[test]
+fn without_one_period_rates_are_not_tested() {
+    let mut mixed = shares(1, 100, 900);
+    mixed.samples[0].total_ns += 1;
+    let read = columns(&mixed, &shares(2, 150, 850));
+    assert_eq!(read.unknown, [0, 2]);
+    let report = functions(&mixed, &shares(2, 150, 850), Norm::Rate);
+    assert_eq!(report.unknown, Some(Unknown::NoPeriod));
+}
+
+#[test]
+fn the_functions_below_a_frame_are_judged_among_themselves() {
+    let twice = |hot: u64, cold: u64| {
+        let mut sketch = Sketch::new();
+        let names = ["left", "right", "spin", "rest"];
+        let [left, right, spin, rest] = names.map(|name| sketch.user(name));
+        sketch.sample(hot, vec![left, spin]);
+        sketch.sample(cold, vec![left, rest]);
+        sketch.sample(cold, vec![right, spin]);
+        sketch.finish()
+    };
+    let (a, b) = (twice(100, 400), twice(150, 400));
+    let read = columns(&a, &b);
+    let place = |name: &str| read.nodes.iter().position(|node| node.name == name);
+    let below = |place: usize| {
+        let view = DiffView::default();
+        report(side(&a, None), side(&b, None), view, Norm::Share, place)
+    };
+    let all = below(0).unwrap();
+    assert_eq!((all.root.0.as_str(), all.functions.len()), ("all", 5));
+    let left = below(place("left").unwrap()).unwrap();
+    assert_eq!(left.root, ("left".to_owned(), Pair { a: 500, b: 550 }));
+    // Shares stay those of everything.
+    assert_eq!(left.all(), all.all());
+    let spin = |report: &Report| {
+        let found = report.functions.iter().find(|one| one.name == "spin");
+        found.unwrap().clone()
+    };
+    assert_eq!(spin(&all).own, Pair { a: 500, b: 550 });
+    assert_eq!(spin(&left).own, Pair { a: 100, b: 150 });
+    let close = |change: f64, expected: f64| (change - expected).abs() < 1e-12;
+    assert!(close(spin(&left).change, 150.0 / 950.0 - 100.0 / 900.0));
+    assert_eq!((left.tested, left.functions.len()), (2, 3));
+    let of_left = &left.functions.iter().find(|one| one.name == "left");
+    let of_left = of_left.unwrap().total_change;
+    assert!(close(of_left, 550.0 / 950.0 - 500.0 / 900.0));
+    assert!(below(read.nodes.len()).is_none());
+}
+
+#[test]
+fn what_was_merged_stands_for_itself() {
+    let profile = pruned();
+    let read = columns(&profile, &profile);
+    let other = read.nodes.iter().position(|node| node.name == "(other)");
+    let view = DiffView::default();
+    let place = other.expect("small frames");
+    let found = report(
+        side(&profile, None),
+        side(&profile, None),
+        view,
+        Norm::Share,
+        place,
+    );
+    let found = found.unwrap();
+    assert_eq!(found.root.0, "(other)");
+    let names: Vec<&str> = found
+        .functions
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, ["(other)"]);
+    assert_eq!(found.functions[0].own, found.root.1);
 }
 
 #[test]
