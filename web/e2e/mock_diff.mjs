@@ -4,9 +4,10 @@ import { lengthMs } from "./mock_time.mjs";
 import { random, synthetic } from "./synthetic.mjs";
 
 /** Whether chance explains a difference, by a rule of thumb: the agent tests. Null for too few samples. */
-function chanceOf([x, y]) {
-  if (x + y < 20) return null;
-  const significant = Math.abs(y - x) > 3 * Math.sqrt(x + y);
+function chanceOf([x, y], [wholeA, wholeB]) {
+  if (x + y < 20 || wholeA * wholeB === 0) return null;
+  const expected = ((x + y) * wholeB) / (wholeA + wholeB);
+  const significant = Math.abs(y - expected) > 3 * Math.sqrt(x + y);
   return { significant, p: significant ? 0.00001 : 0.31 };
 }
 
@@ -53,12 +54,14 @@ function encodeDiff(diff) {
   }
   varint(depth.length);
   for (const column of [depth, a, b, label]) for (const value of column) varint(value);
-  const chances = sumsOf(diff).totals.map(chanceOf);
-  const codes = chances.map((chance) =>
-    chance === null ? 0 : 1 + 2 * Math.round(chance.p * 100_000) + Number(chance.significant),
-  );
-  // The same for shares and for rates.
-  for (const value of [0, ...codes, 0, ...codes]) varint(value);
+  const { totals } = sumsOf(diff);
+  for (const whole of [totals[0], coveredNs]) {
+    varint(0);
+    for (const total of totals) {
+      const chance = chanceOf(total, whole);
+      varint(chance === null ? 0 : 1 + 2 * Math.round(chance.p * 100_000) + Number(chance.significant));
+    }
+  }
   return Uint8Array.from(out);
 }
 
@@ -96,7 +99,7 @@ function tableOf(diff, [from, to], query) {
     row.open = ends[i];
   }
   const functions = [...rows.values()].map(({ open: _, ...row }) => {
-    const chance = chanceOf(row.self);
+    const chance = chanceOf(row.self, whole);
     const verdict = chance === null ? "too_few" : chance.significant ? "significant" : "not_significant";
     const badge = row.total[0] === 0 ? "new" : row.total[1] === 0 ? "removed" : null;
     const [z, p] = chance === null ? [null, null] : [chance.significant ? 4.4 : 1, chance.p];

@@ -202,6 +202,25 @@ async function comparison(checks, page, mock) {
     );
     assert((await page.locator("[data-test-note]").textContent()).includes("two-proportion"), "no method");
   });
+  await checks.run("the table of a part of the graph is asked for, and judged by itself", async () => {
+    const note = page.locator("[data-test-note]");
+    const tested = async () =>
+      Number(/of ([\d,]+) tested/.exec(await note.textContent())[1].replace(",", ""));
+    await page.goto(`${mock.origin}/?view=task&id=1&base=3&tab=table`);
+    await note.waitFor();
+    const all = await tested();
+    await page.getByRole("button", { name: "Graph", exact: true }).click();
+    await page.locator("[role=tree]").focus();
+    for (let step = 0; step < 8; step += 1) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.search.includes("zoom="));
+    await causing(page, /\/diff\?.*format=table&norm=share&limit=\d+&below=\d+/, () =>
+      page.getByRole("button", { name: "Table", exact: true }).click(),
+    );
+    await note.waitFor();
+    const part = await tested();
+    assert(part > 0 && part < all, `${part} of ${all} functions`);
+  });
   await checks.run("sides are swapped, rates are shown, and the view survives a reload", async () => {
     await page.goto(`${mock.origin}/?view=task&id=1&base=3`);
     await page.getByRole("button", { name: "Per second" }).click();

@@ -51,6 +51,7 @@ pub enum RouterError {
     ),
     components(schemas(
         dto::Problem,
+        dto::DiagnosisFormat,
         dto::DiffFormat,
         dto::DiffNorm,
         dto::ProfileFormat,

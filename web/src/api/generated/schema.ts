@@ -598,6 +598,11 @@ export interface components {
             readonly settings: readonly string[];
             readonly title: string;
         };
+        /**
+         * @description How a diagnosis is written.
+         * @enum {string}
+         */
+        readonly DiagnosisFormat: "json" | "markdown";
         /** @description Every sample in one cell: who asked for the work, and what kind of work it is. */
         readonly DiagnosisMatrix: {
             /** @description Cells that have samples, most first. */
@@ -3154,6 +3159,7 @@ export type DiagnosisCell = components['schemas']['DiagnosisCell'];
 export type DiagnosisCoverage = components['schemas']['DiagnosisCoverage'];
 export type DiagnosisFeature = components['schemas']['DiagnosisFeature'];
 export type DiagnosisFindingRule = components['schemas']['DiagnosisFindingRule'];
+export type DiagnosisFormat = components['schemas']['DiagnosisFormat'];
 export type DiagnosisMatrix = components['schemas']['DiagnosisMatrix'];
 export type DiagnosisMechanism = components['schemas']['DiagnosisMechanism'];
 export type DiagnosisRow = components['schemas']['DiagnosisRow'];
