@@ -271,9 +271,13 @@ await checks.run("a pod leads to its map of connections, whose rings are shares 
   await page.getByRole("link", { name: "Network map" }).first().click();
   await page.waitForURL(/view=network&map=%21\d+/);
   await page.locator(".map-node .cpu-ring .part").first().waitFor();
-  const label = await page.locator(".map-node.role-sidecar [data-item]").getAttribute("aria-label");
+  // At once: both change with each reading.
+  const [label, box] = await page.evaluate(() => [
+    document.querySelector(".map-node.role-sidecar [data-item]").getAttribute("aria-label"),
+    document.querySelector(".map-box").textContent,
+  ]);
   const [, cores, share] = /([\d.]+) cores, (\d+) % of the pod's CPU/.exec(label) ?? [];
-  const [, total] = /share of the ([\d.]+) cores/.exec(await page.locator(".map-box").textContent()) ?? [];
+  const [, total] = /share of the ([\d.]+) cores/.exec(box) ?? [];
   assert(Math.abs(Number(cores) / Number(total) - Number(share) / 100) < 0.02, `${label}; of ${total}`);
   assert(faults.length === 0, faults.join(" | "));
   await context.close();
