@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder};
 use profiler_host::process::ProcessTable;
-use profiler_model::{EdgeId, EdgeSpec, EdgeStep, EdgeTable, Recording, Target, TaskSpec};
+use profiler_model::{EdgeId, EdgeSpec, EdgeStep, EdgeTable, Recording, TaskSpec};
 use profiler_recording::Part;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
     };
     flags::check(&spec)?;
     let processes = named_table(&args.names)?;
-    let Seen { table, steps } = watch(args, (spec.target, edges), &processes)?;
+    let Seen { table, steps } = watch(args, spec, edges, &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
@@ -98,11 +98,7 @@ fn all_series(table: &EdgeTable, steps: &[EdgeStep]) -> Vec<api::EdgeSeries> {
     all.collect()
 }
 
-fn watch(
-    args: &NetArgs,
-    (target, edges): (Target, EdgeSpec),
-    table: &ProcessTable,
-) -> Result<Seen> {
+fn watch(args: &NetArgs, spec: TaskSpec, edges: EdgeSpec, table: &ProcessTable) -> Result<Seen> {
     let mut config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -116,11 +112,10 @@ fn watch(
         recorder: StepRecorder::default(),
         steps: Vec::new(),
     };
-    let duration_s = Some(args.duration.as_secs());
     watching::watch(
         config,
         table.clone(),
-        move |collector| collector.start(&target, duration_s, edges, None),
+        move |collector| collector.start(&spec.target, spec.duration_s, edges, None),
         args.duration,
         &mut watched,
     )?;

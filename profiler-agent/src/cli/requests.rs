@@ -5,8 +5,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
-    EdgeSpec, Recording, RequestOptions, RequestSpec, RequestTable, SampleRule, Target, TaskSpec,
-    TaskState,
+    EdgeSpec, Recording, RequestOptions, RequestSpec, RequestTable, SampleRule, TaskSpec, TaskState,
 };
 use profiler_recording::{self as recording, Part};
 
@@ -36,7 +35,7 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
     };
     flags::check(&spec)?;
     let processes = named_table(&args.names)?;
-    let table = look(args, (spec.target, options), &processes)?;
+    let table = look(args, spec, options, &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
@@ -81,7 +80,8 @@ fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
 
 fn look(
     args: &RequestsArgs,
-    (target, options): (Target, RequestOptions),
+    spec: TaskSpec,
+    options: RequestOptions,
     processes: &ProcessTable,
 ) -> Result<RequestTable> {
     let config = NetworkConfig {
@@ -93,11 +93,13 @@ fn look(
         live: None,
         newest: None,
     };
-    let duration_s = Some(args.duration.as_secs());
     let looked = watching::watch(
         config,
         processes.clone(),
-        move |collector| collector.start(&target, duration_s, EdgeSpec::default(), Some(&options)),
+        move |collector| {
+            let edges = EdgeSpec::default();
+            collector.start(&spec.target, spec.duration_s, edges, Some(&options))
+        },
         args.duration,
         &mut requests,
     );

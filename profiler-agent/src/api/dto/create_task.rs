@@ -145,9 +145,9 @@ impl CreateTask {
             cpu_percent,
         };
         let recording = match kind {
-            TaskKind::OnCpu => sampled.recording(model::SampleKind::OnCpu, edges, &asked)?,
-            TaskKind::OffCpu => sampled.recording(model::SampleKind::OffCpu, edges, &asked)?,
-            TaskKind::Wall => sampled.recording(model::SampleKind::Wall, edges, &asked)?,
+            TaskKind::OnCpu => sampled.recording(model::SampleKind::OnCpu, timed, &asked)?,
+            TaskKind::OffCpu => sampled.recording(model::SampleKind::OffCpu, timed, &asked)?,
+            TaskKind::Wall => sampled.recording(model::SampleKind::Wall, timed, &asked)?,
             TaskKind::Network => {
                 sampled.is_not_for(model::TaskKind::Network)?;
                 no_requests(&asked, model::TaskKind::Network)?;
@@ -181,7 +181,7 @@ impl Sampled {
     fn recording(
         self,
         kind: model::SampleKind,
-        model::EdgeSpec { timed }: model::EdgeSpec,
+        timed: bool,
         asked: &Asked,
     ) -> Result<model::Recording, Refusal> {
         if timed {
@@ -212,34 +212,43 @@ impl Sampled {
     /// Refuses what was given of these fields: tasks of this kind take no samples.
     fn is_not_for(&self, kind: model::TaskKind) -> Result<(), Refusal> {
         let kind = kind.name();
-        let usual = default_frequency();
-        let waits = format!("is about waits, which {kind} does not measure: take off_cpu or wall");
+        let waits = |field| {
+            format!("{field} is about waits, which {kind} does not measure: take off_cpu or wall")
+        };
         let given = [
             (
                 "frequency_hz",
-                self.frequency_hz != usual,
-                format!("is a rate of samples, which {kind} does not take: leave it out"),
+                self.frequency_hz != default_frequency(),
+                format!(
+                    "frequency_hz is a rate of samples, which {kind} does not take: leave it out"
+                ),
             ),
             (
                 "wakers",
                 self.wakers,
-                format!("end waits, which {kind} does not record: take off_cpu or wall"),
+                format!("wakers end waits, which {kind} does not record: take off_cpu or wall"),
             ),
             (
                 "event_loop",
                 self.event_loop.is_some(),
                 format!(
-                    "is watched beside samples, which {kind} does not take: take on_cpu, off_cpu or wall"
+                    "event loops are watched beside samples, which {kind} does not take: take on_cpu, off_cpu or wall"
                 ),
             ),
-            ("min_wait_ns", self.waits.min_ns != 0, waits.clone()),
-            ("max_wait_ns", self.waits.max_ns.is_some(), waits.clone()),
-            ("off_cpu_mode", self.waits.mode.is_some(), waits),
+            ("min_wait_ns", self.waits.min_ns != 0, waits("min_wait_ns")),
+            (
+                "max_wait_ns",
+                self.waits.max_ns.is_some(),
+                waits("max_wait_ns"),
+            ),
+            (
+                "off_cpu_mode",
+                self.waits.mode.is_some(),
+                waits("off_cpu_mode"),
+            ),
         ];
         let first = given.into_iter().find(|(_, is_given, _)| *is_given);
-        first.map_or(Ok(()), |(field, _, rest)| {
-            Err((field, format!("{field} {rest}")))
-        })
+        first.map_or(Ok(()), |(field, _, detail)| Err((field, detail)))
     }
 }
 
@@ -282,14 +291,20 @@ mod tests {
         ] {
             for kind in ["network", "requests"] {
                 let detail = refusal(kind, field, &value).unwrap();
-                assert!(detail.starts_with(&format!("{field} ")), "{detail}");
-                assert!(detail.contains(kind), "{detail}");
+                assert!(
+                    detail.contains(&format!("which {kind} does not")),
+                    "{detail}"
+                );
             }
             assert_eq!(refusal("wall", field, &value), None);
         }
         assert_eq!(
             refusal("network", "wakers", &json!(true)).unwrap(),
             "wakers end waits, which network does not record: take off_cpu or wall"
+        );
+        assert_eq!(
+            refusal("network", "event_loop", &json!({"threshold_ms": 20})).unwrap(),
+            "event loops are watched beside samples, which network does not take: take on_cpu, off_cpu or wall"
         );
         assert_eq!(refusal("network", "frequency_hz", &json!(99)), None);
     }

@@ -11,7 +11,6 @@ use super::{
     },
     UnionNode,
     chance::{self, Measured, Norm, Scale, Unknown},
-    totals,
 };
 
 /// The flag of a file that says how much is idle on each side.
@@ -77,20 +76,19 @@ pub(super) fn write(labels: &[Label<'_>], nodes: &[UnionNode], meta: &Meta<'_>) 
     for node in nodes {
         varint(&mut bytes, numbers.get(&node.label).copied().unwrap_or(0));
     }
-    let totals = totals(nodes);
     for norm in Norm::ALL {
         let scale = Scale {
             norm,
-            all: totals.first().copied().unwrap_or_default(),
+            all: nodes.first().map_or_else(Pair::default, |root| root.total),
             measured: meta.measured,
         };
-        write_chance(&mut bytes, &totals, &scale);
+        write_chance(&mut bytes, nodes, &scale);
     }
     bytes
 }
 
 /// What chance can explain of each node's total.
-fn write_chance(bytes: &mut Vec<u8>, totals: &[Pair], scale: &Scale) {
+fn write_chance(bytes: &mut Vec<u8>, nodes: &[UnionNode], scale: &Scale) {
     let unknown = match scale.unknown() {
         None => 0,
         Some(Unknown::NotSamples) => 1,
@@ -100,7 +98,7 @@ fn write_chance(bytes: &mut Vec<u8>, totals: &[Pair], scale: &Scale) {
     if unknown > 0 {
         return;
     }
-    for total in totals {
-        varint(bytes, chance::code(scale.test(*total)));
+    for node in nodes {
+        varint(bytes, chance::code(scale.test(node.total)));
     }
 }

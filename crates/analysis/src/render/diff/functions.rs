@@ -10,7 +10,7 @@ use profiler_model::{
 use super::{
     DiffView, PRUNING_SHARE, Side, Union, UnionNode,
     chance::{Measured, Norm, Scale, Unknown, Verdict},
-    prepared, totals,
+    prepared,
 };
 use crate::render::{
     Value,
@@ -91,10 +91,10 @@ pub fn report(
     let shown = union.arranged(PRUNING_SHARE);
     let path = path(&shown, below)?;
     let label = &union.labels[shown[below].label as usize];
-    let root = (label.name.clone().into_owned(), totals(&shown)[below]);
+    let root = (label.name.clone().into_owned(), shown[below].total);
     let scale = Scale {
         norm,
-        all: union.totals()[0],
+        all: shown[0].total,
         measured: Measured::of([&first, &second], value),
     };
     let unknown = scale.unknown();
@@ -162,14 +162,13 @@ fn sums(
     part: Range<usize>,
     scale: &Scale,
 ) -> Vec<FunctionChange> {
-    let totals = totals(nodes);
     let above = nodes.get(part.start).map_or(0, |node| node.depth) as usize;
     let mut places: HashMap<u32, usize> = HashMap::new();
     let mut functions: Vec<FunctionChange> = Vec::new();
     // How often each label stands on the way to the current node.
     let mut open: HashMap<u32, u32> = HashMap::new();
     let mut labels: Vec<u32> = Vec::new();
-    for (node, total) in nodes[part.clone()].iter().zip(&totals[part]) {
+    for node in &nodes[part] {
         for label in labels.drain((node.depth as usize - above).min(labels.len())..) {
             if let Some(count) = open.get_mut(&label) {
                 *count -= 1;
@@ -199,7 +198,7 @@ fn sums(
         let function = &mut functions[place];
         function.own = super::added(function.own, node.own);
         if outermost {
-            function.total = super::added(function.total, *total);
+            function.total = super::added(function.total, node.total);
         }
     }
     for function in &mut functions {

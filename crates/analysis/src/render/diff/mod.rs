@@ -102,6 +102,8 @@ pub(super) struct UnionNode {
     pub(super) label: u32,
     /// What each side has with this as leaf.
     pub(super) own: Pair,
+    /// The same with this or what is below it as leaf.
+    pub(super) total: Pair,
 }
 
 /// The union while it grows: parents come before their children, siblings in no order.
@@ -204,11 +206,11 @@ impl<'a> Union<'a> {
             kept.push((parent, ranks[OTHER as usize], Entry::Merged(sum)));
         }
         kept.sort_unstable_by_key(|(parent, rank, _)| (*parent, *rank));
-        self.walk(&kept)
+        self.walk(&kept, &totals)
     }
 
     /// `kept` is sorted by parent, then by rank. No recursion: stacks may be very deep.
-    fn walk(&self, kept: &[(u32, u32, Entry)]) -> Vec<UnionNode> {
+    fn walk(&self, kept: &[(u32, u32, Entry)], totals: &[Pair]) -> Vec<UnionNode> {
         let children = |parent: u32| {
             let from = kept.partition_point(|(other, _, _)| *other < parent);
             let to = from + kept[from..].partition_point(|(other, _, _)| *other == parent);
@@ -218,6 +220,7 @@ impl<'a> Union<'a> {
             depth: 0,
             label: ROOT,
             own: self.own[0],
+            total: totals[0],
         }];
         let mut open = vec![children(0)];
         while let Some(range) = open.last_mut() {
@@ -226,14 +229,20 @@ impl<'a> Union<'a> {
                 continue;
             };
             let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
-            let (label, own) = match kept[position].2 {
-                Entry::Merged(sum) => (OTHER, sum),
+            let (label, own, total) = match kept[position].2 {
+                Entry::Merged(sum) => (OTHER, sum, sum),
                 Entry::Node(id) => {
                     open.push(children(id));
-                    (self.of_node[id as usize], self.own[id as usize])
+                    let node = id as usize;
+                    (self.of_node[node], self.own[node], totals[node])
                 }
             };
-            nodes.push(UnionNode { depth, label, own });
+            nodes.push(UnionNode {
+                depth,
+                label,
+                own,
+                total,
+            });
         }
         nodes
     }
@@ -254,22 +263,6 @@ impl<'a> Union<'a> {
         }
         ranks
     }
-}
-
-/// What each side has with a node or below it, of nodes in pre-order. No recursion: stacks may be very deep.
-fn totals(nodes: &[UnionNode]) -> Vec<Pair> {
-    let mut totals: Vec<Pair> = nodes.iter().map(|node| node.own).collect();
-    let mut path: Vec<usize> = Vec::new();
-    let mut parents = vec![0; nodes.len()];
-    for (index, node) in nodes.iter().enumerate() {
-        path.truncate(node.depth as usize);
-        parents[index] = path.last().copied().unwrap_or(0);
-        path.push(index);
-    }
-    for index in (1..nodes.len()).rev() {
-        totals[parents[index]] = added(totals[parents[index]], totals[index]);
-    }
-    totals
 }
 
 fn added(left: Pair, right: Pair) -> Pair {
