@@ -264,6 +264,8 @@ pub struct Task {
     pub group: Option<String>,
     pub state: TaskState,
     pub created_ns: u64,
+    /// When recording began, with the programs attached; `None` before, also while it is running and they are
+    /// being loaded, and for a task that failed before.
     pub started_ns: Option<u64>,
     pub ended_ns: Option<u64>,
     /// The rate in force now; below the one asked for when the CPU budget lowered it.

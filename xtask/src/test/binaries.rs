@@ -112,6 +112,7 @@ impl Build {
             Self::Integration => {
                 // Of this package, so that each of its programs is built as well.
                 command.args(["--release", "--package", "profiler-tests", "--test", "it"]);
+                command.args(["--lib", "--bin", "profiler-bench"]);
             }
         }
         let messages = exec::output_shown(&mut command).context("build tests")?;
@@ -217,6 +218,15 @@ pub(super) fn kernel(workspace: &Workspace, sources: &Path, tally: &mut Tally) -
     let binary = binaries(&messages).remove("recorder/kernel");
     let binary = binary.context("cargo named no test binary recorder/kernel")?;
     counted(&mut command(&binary), tally)
+}
+
+/// The unit tests of what the integration tests and the benches judge with.
+pub(super) fn of_judges(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    for name in ["tests/profiler_tests", "tests/profiler-bench"] {
+        let binary = Build::Integration.binary(workspace, name)?;
+        counted(&mut command(&binary), tally)?;
+    }
+    Ok(())
 }
 
 /// One module of tests/it, or one test of it.

@@ -170,12 +170,15 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "runner",
-        about: "what is told of tests that fail, hang or take too long, by tests that do",
+        about: "what is told of tests that fail, hang or take too long, by tests that do; what tests judge with",
         lane: Lane::Beside,
         budget: 120,
         lock: None,
         needs: ROOT_AND_AGENT,
-        run: broken::run,
+        run: |workspace, tally| {
+            binaries::of_judges(workspace, tally)?;
+            broken::run(workspace, tally)
+        },
     },
     integration!("requests-tls", Beside, 240, None, REQUESTS_TLS, "requests inside TLS of every library that is read, against what real clients asked"),
     integration!("requests-truth", Beside, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers"),

@@ -107,12 +107,7 @@ impl<'a> Run<'a> {
         &mut self,
         stop: &mut tokio::sync::watch::Receiver<Option<StopCause>>,
     ) -> TaskState {
-        let started_ns = self.inner.now_ns();
-        self.inner.times.begin(self.id);
-        self.update(|task| {
-            task.state = TaskState::Running;
-            task.started_ns = Some(started_ns);
-        });
+        self.update(|task| task.state = TaskState::Running);
         self.commit().await;
         self.announce();
         let mut collection = match self.start().await {

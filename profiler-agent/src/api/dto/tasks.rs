@@ -192,6 +192,8 @@ pub(in crate::api) struct Task {
     #[schema(required)]
     reason: Option<String>,
     created_at_ns: u64,
+    /// When recording began; null before, also while the programs of a running task are being loaded, and for
+    /// a task that failed before.
     #[schema(required)]
     started_at_ns: Option<u64>,
     #[schema(required)]

@@ -2787,7 +2787,11 @@ export interface components {
             /** Format: int64 */
             readonly samples: number;
             readonly stacks: components["schemas"]["StackQuality"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description When recording began; null before, also while the programs of a running task are being loaded, and for
+             *     a task that failed before.
+             */
             readonly started_at_ns: number | null;
             readonly state: components["schemas"]["TaskState"];
             readonly target: components["schemas"]["Target"];

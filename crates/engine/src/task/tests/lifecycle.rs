@@ -53,12 +53,25 @@ async fn a_task_runs_to_its_end() {
 
     // The last change is published after the task can be read as finished.
     let mut states = Vec::new();
+    let mut starts = Vec::new();
     while states.last() != Some(&"finished") {
         let change = tokio::time::timeout(Duration::from_mins(1), changes.recv()).await;
         if let TaskChange::Updated(task) = change.unwrap().unwrap() {
             states.push(task.state.name());
+            starts.push((task.state.name(), task.started_ns));
         }
     }
+    // It runs while its programs are loaded, and has a start once they are attached.
+    starts.dedup();
+    assert_eq!(
+        starts,
+        [
+            ("queued", None),
+            ("running", None),
+            ("running", Some(ORIGIN_NS)),
+            ("finished", Some(ORIGIN_NS))
+        ]
+    );
     // At least once a second while it runs, besides the changes of state.
     assert!(
         states.iter().filter(|state| **state == "running").count() >= 3,
@@ -231,6 +244,7 @@ async fn failures_say_why() {
     let id = engine.create(spec(Some(1))).await.unwrap().id;
     let task = until(&engine, id, |task| task.state.is_final()).await;
     assert_eq!(task.state, failed("cpu: permission denied (needs CAP_BPF)"));
+    assert_eq!(task.started_ns, None);
 
     collector.panic.store(true, Ordering::Relaxed);
     let id = engine.create(spec(Some(1))).await.unwrap().id;
