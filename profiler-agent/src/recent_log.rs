@@ -3,9 +3,10 @@
 use std::{
     collections::VecDeque,
     io::{self, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_model::printable::printable;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -35,7 +36,7 @@ impl RecentLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_model::{LossKind, Losses, Task, TaskId, float};
 use tracing_subscriber::{
     EnvFilter, filter::Directive, fmt, layer::SubscriberExt, util::SubscriberInitExt,
@@ -194,7 +194,7 @@ impl Totals {
 
 /// The data stays usable when a holder panicked: every update is a plain assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -26,9 +26,10 @@
 use std::{
     fs::File,
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_sandbox::broker::{self, Device, Operation, Source};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
@@ -312,8 +313,8 @@ impl Operation for Opening {
     }
 }
 
-fn lock(opened: &Mutex<Opened>) -> std::sync::MutexGuard<'_, Opened> {
-    opened.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(opened: &Mutex<Opened>) -> MutexGuard<'_, Opened> {
+    opened.lock()
 }
 
 /// As many answers as files.

@@ -3,6 +3,7 @@
 use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use procfs::{FromRead as _, process::Stat};
+use profiler_model::ProcessKey;
 use profiler_sandbox::broker::{self, Operation, Place, Source};
 use rustix::fs::{Mode, OFlags};
 
@@ -117,6 +118,11 @@ impl ProcDir {
 /// Reads `/proc/PID/stat` alone: the cheapest way to see that a process still runs.
 pub fn read_stat(pid: u32) -> io::Result<ProcessStat> {
     parse_stat(&read_path(&format!("/proc/{pid}/stat"), STAT_LIMIT)?)
+}
+
+/// Whether the process is there: its pid may be another's by now.
+pub fn is_running(key: ProcessKey) -> bool {
+    read_stat(key.pid).is_ok_and(|stat| stat.start_ticks == key.start_ticks)
 }
 
 /// Reads at most `limit` bytes of a file of the agent's own host.

@@ -12,12 +12,13 @@ use std::{
     io,
     os::fd::OwnedFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use profiler_sandbox::broker::{self, Device, Place};
 
 /// Largest mountinfo that is read: some 20,000 mounts.
@@ -387,7 +388,7 @@ type Cache = HashMap<Vec<u8>, (Instant, Arc<Mounts>)>;
 
 fn cached(seen: Vec<u8>, read: impl FnOnce() -> io::Result<Mounts>) -> io::Result<Arc<Mounts>> {
     static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
-    let lock = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || CACHE.lock();
     let known = lock().as_ref().and_then(|cache| cache.get(&seen).cloned());
     if let Some((at, mounts)) = known
         && at.elapsed() < AGE_LIMIT

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, LazyLock, OnceLock,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_model::megabytes;
 use tokio::sync::watch as pausing;
 
@@ -134,10 +135,7 @@ impl Ceiling {
     }
 
     fn newest(&self) -> MutexGuard<'_, Option<(Instant, MemoryReading)>> {
-        self.inner
-            .reading
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.reading.lock()
     }
 
     /// Whether something that needs memory may begin; `what` says what does not.

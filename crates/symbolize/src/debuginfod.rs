@@ -19,7 +19,8 @@ use profiler_sandbox::{broker, confine::Reach};
 
 use super::{
     debuginfod_server::{DebuginfodServer, RedirectError},
-    packs::{PackError, SymbolPacks},
+    pack_file::PackError,
+    packs::SymbolPacks,
 };
 
 /// Build-ids that wait; more are asked for when their program is seen again.

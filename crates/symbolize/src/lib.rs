@@ -19,6 +19,7 @@ mod mapped_process;
 mod perf_map;
 mod vdso;
 
+mod config;
 mod debuginfod;
 mod debuginfod_server;
 pub mod demangle;
@@ -31,6 +32,7 @@ mod layers;
 mod modules;
 mod name_cache;
 mod native;
+mod pack_file;
 mod packs;
 mod quality;
 mod renamer;
@@ -45,16 +47,18 @@ mod hostile_tests;
 #[cfg(test)]
 mod source_tests;
 
+pub use config::SymbolizeConfig;
 pub use debuginfod::start as start_debuginfod;
 pub use debuginfod_server::DebuginfodServer;
 pub use forecast::{Depth, FileForecast, Forecast, ForecastError, forecast};
 pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
-pub use packs::{PackError, PackFile, PackInfo, SymbolPacks, Unfinished};
+pub use pack_file::{PackError, PackInfo};
+pub use packs::{PackFile, SymbolPacks, Unfinished};
 pub use quality::Quality;
 pub use renamer::Renamer;
 pub use service::{
-    AddressStack, NamedStack, NamedStacks, Naming, NamingInProgress, ProcessRead, Prospect,
-    SymbolizerService, unnamed,
+    NamedStack, NamedStacks, Naming, NamingInProgress, ProcessRead, Prospect, SymbolizerService,
+    unnamed,
 };
-pub use symbolizer::{ImageKey, Mappings, SymbolizeConfig, Symbolizer};
+pub use symbolizer::{AddressStack, ImageKey, Mappings, Symbolizer};

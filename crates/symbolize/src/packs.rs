@@ -13,80 +13,30 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
         mpsc::SyncSender,
     },
-    time::UNIX_EPOCH,
 };
 
-use profiler_clock::wall_ns;
-use profiler_image::{
-    build_id,
-    elf_layout::{Layout, Segment},
-};
+use parking_lot::{Mutex, MutexGuard};
+use profiler_image::{build_id, elf_layout::Segment};
 use profiler_model::NameSource;
 use profiler_sandbox::broker::{self, Place};
 
-use super::{segment_book::SegmentBook, symbol_folder::SymbolFolder};
+use super::{
+    pack_file::{PackError, PackInfo, READER, examine, io_error},
+    segment_book::SegmentBook,
+    symbol_folder::SymbolFolder,
+};
 
 const UPLOADED: &str = "uploaded";
 const FETCHED: &str = "fetched";
 const UNFINISHED: &str = ".unfinished-";
 /// Files of earlier runs that are looked at.
 const FILES_LIMIT: usize = 1 << 20;
-/// The thread that looks into files, when the one that asks has capabilities.
-pub(super) const READER: &str = "symbol-files";
 /// Build-ids that are asked of a server in one run of the agent.
 const WANTED_LIMIT: usize = 10_000;
-
-/// Why a file is not taken as a pack.
-#[derive(Debug, thiserror::Error)]
-pub enum PackError {
-    #[error("the file is not a little-endian ELF file")]
-    NotElf,
-    #[error(
-        "the file has no build-id, so nothing says which program it belongs to; link with -Wl,--build-id"
-    )]
-    NoBuildId,
-    #[error(
-        "the file has build-id {found}, but {expected} was asked for: it belongs to another build of the program"
-    )]
-    Mismatch { expected: String, found: String },
-    #[error(
-        "the file has neither a symbol table nor debug information: give the unstripped program or its debug file"
-    )]
-    NoSymbols,
-    #[error(
-        "symbol files take {used} bytes with this one; the limit is {limit} (--max-symbol-bytes)"
-    )]
-    TooLarge { used: u64, limit: u64 },
-    #[error("this agent keeps no symbol files: it runs without a data directory")]
-    NoFolder,
-    #[error("{what}: {source}")]
-    Io {
-        what: &'static str,
-        source: io::Error,
-    },
-}
-
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> PackError {
-    move |source| PackError::Io { what, source }
-}
-
-/// A pack as it is listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackInfo {
-    pub build_id: Vec<u8>,
-    pub bytes: u64,
-    /// `SymbolPack` or `Debuginfod`.
-    pub source: NameSource,
-    /// A file of `--symbol-dir`, which cannot be removed through the API.
-    pub is_given: bool,
-    pub added_ns: u64,
-    pub has_symbols: bool,
-    pub has_debug_information: bool,
-}
 
 /// An open pack.
 #[derive(Debug)]
@@ -392,7 +342,7 @@ impl SymbolPacks {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic happens between two changes that belong together.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn kept_path(&self, build_id: &[u8], source: NameSource) -> Option<PathBuf> {
@@ -447,40 +397,6 @@ impl Inner {
         state.kept.remove(&info.build_id);
         Ok(())
     }
-}
-
-/// What a file states about itself, if it can serve as a pack.
-pub(super) fn examine(file: &File, source: NameSource) -> Result<PackInfo, PackError> {
-    let layout = Layout::read(file).map_err(|_| PackError::NotElf)?;
-    let metadata = file.metadata().map_err(io_error("read the symbol file"))?;
-    let has = |name| {
-        layout
-            .section(name)
-            .is_some_and(|section| section.bytes > 0)
-    };
-    let (has_symbols, has_debug_information) = (has(".symtab"), has(".debug_info"));
-    if layout.build_id.len() < 2 {
-        return Err(PackError::NoBuildId);
-    }
-    if !has_symbols && !has_debug_information {
-        return Err(PackError::NoSymbols);
-    }
-    let added_ns = metadata.modified().map_or_else(
-        |_| wall_ns(),
-        |added| {
-            let added = added.duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(added.as_nanos()).unwrap_or(u64::MAX)
-        },
-    );
-    Ok(PackInfo {
-        build_id: layout.build_id,
-        bytes: metadata.len(),
-        source,
-        is_given: false,
-        added_ns,
-        has_symbols,
-        has_debug_information,
-    })
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -10,11 +10,12 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
 };
 
+use parking_lot::Mutex;
 use profiler_model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
 use profiler_sandbox::broker;
 
@@ -76,7 +77,7 @@ impl Renamer {
         let work: Work = Box::new({
             let lent = Arc::clone(&lent);
             move |worker| {
-                worker.rename(&mut lent.lock().unwrap_or_else(PoisonError::into_inner));
+                worker.rename(&mut lent.lock());
                 // Fails only when the asker is gone.
                 let _unheard = sender.send(());
             }
@@ -87,7 +88,7 @@ impl Renamer {
         } else {
             tracing::error!("the renamer has ended");
         }
-        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lent = lent.lock();
         std::mem::replace(&mut lent, empty.finish())
     }
 

@@ -10,19 +10,23 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel},
     },
     thread,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_image::{module_file::Refusal, snapshot::Snapshot};
 use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
 use profiler_sandbox::broker::{self, ThreadWatch};
 use profiler_unwind::ProcessCode;
 
-use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, symbolizer::unnamed_stack};
+use super::{
+    AddressStack, ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer,
+    symbolizer::unnamed_stack,
+};
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
 /// full waits with its own drain.
@@ -35,14 +39,6 @@ const PAUSE: Duration = Duration::from_millis(2);
 const LOOK: Duration = Duration::from_millis(50);
 
 type Work = Box<dyn FnOnce(&mut Symbolizer) + Send>;
-
-/// A stack as addresses, leaf first.
-#[derive(Clone, Debug)]
-pub struct AddressStack {
-    pub image: ImageKey,
-    pub kernel: Option<Arc<[u64]>>,
-    pub user: Option<Arc<[u64]>>,
-}
 
 /// Frames of each asked stack in the same order, as ids into the tables of `profile`.
 #[derive(Debug)]
@@ -165,7 +161,7 @@ impl SymbolizerService {
 
     fn running(&self) -> MutexGuard<'_, Running> {
         let running = &self.shared.running;
-        running.lock().unwrap_or_else(PoisonError::into_inner)
+        running.lock()
     }
 
     /// Whether an answer can still come. Lets another thread take the place of one that waits for a file which does not

@@ -17,7 +17,7 @@ use profiler_model::NameSource;
 use profiler_sandbox::broker::{self, Place};
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::packs::{self, PackInfo};
+use super::pack_file::{self, PackInfo};
 
 /// Least time between two readings of the folder.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);
@@ -55,8 +55,8 @@ impl SymbolFolder {
         let path = self.find(build_id)?;
         let file = open(&path);
         let examine = |file: &File| {
-            let examined = broker::apart(packs::READER, || {
-                packs::examine(file, NameSource::SymbolPack).ok()
+            let examined = broker::apart(pack_file::READER, || {
+                pack_file::examine(file, NameSource::SymbolPack).ok()
             });
             examined.ok()?
         };
@@ -85,7 +85,7 @@ impl SymbolFolder {
         self.files.clear();
         let mut left = ENTRIES_LIMIT;
         let folder = self.folder.clone();
-        let scanned = broker::apart(packs::READER, || {
+        let scanned = broker::apart(pack_file::READER, || {
             self.scan_folder(&folder, DEPTH_LIMIT, &mut left);
         });
         if let Err(error) = scanned {
@@ -115,7 +115,7 @@ impl SymbolFolder {
                 continue;
             }
             let examined =
-                open(&path).and_then(|file| packs::examine(&file, NameSource::SymbolPack).ok());
+                open(&path).and_then(|file| pack_file::examine(&file, NameSource::SymbolPack).ok());
             if let Some(info) = examined {
                 let info = PackInfo {
                     is_given: true,

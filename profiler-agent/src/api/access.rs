@@ -16,33 +16,14 @@ use axum::{
 };
 
 use super::{
-    auth::Tokens,
+    auth::{Role, Tokens},
     connections::Caller,
     error::ApiError,
-    metrics::Limited,
+    http_metrics::Limited,
     needs::{Need, need},
     state::ApiState,
     strangers::{REFUSAL_TIME, Turn},
 };
-use crate::config::ArgumentPolicy;
-
-/// What a token may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Read results, lists, metrics and streams, and change nothing.
-    Look,
-    Full,
-}
-
-impl Role {
-    /// How arguments of processes are shown to it.
-    pub(super) fn arguments(self, policy: ArgumentPolicy) -> ArgumentPolicy {
-        match self {
-            Self::Look => ArgumentPolicy::Masked,
-            Self::Full => policy,
-        }
-    }
-}
 
 impl<S: Send + Sync> FromRequestParts<S> for Role {
     type Rejection = std::convert::Infallible;

@@ -11,7 +11,40 @@ use rustls::{
 };
 use tracing::warn;
 
-use super::{error::ApiError, state::Origin};
+use super::{auth::Token, error::ApiError};
+
+/// How this agent is addressed, for the checks of Host and Origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The address in force, with the port that was taken for port 0.
+    pub address: SocketAddr,
+    pub tls: bool,
+}
+
+impl Origin {
+    pub(super) fn scheme(self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// The URL for people on this machine, with the token in its fragment, which browsers never send.
+    pub fn url(self, token: Option<&Token>) -> String {
+        let fragment = token
+            .map(|token| format!("#token={}", token.reveal()))
+            .unwrap_or_default();
+        let mut address = self.address;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            IpAddr::V4(_) | IpAddr::V6(_) => {}
+        }
+        format!("{}://{address}/{fragment}", self.scheme())
+    }
+
+    /// Whether it listens on every address of the machine.
+    pub fn is_everywhere(self) -> bool {
+        self.address.ip().is_unspecified()
+    }
+}
 
 /// By which further addresses the agent is reached.
 #[derive(Clone, Debug, Default)]

@@ -10,8 +10,7 @@ use std::{
 
 use subtle::ConstantTimeEq;
 
-use super::access::Role;
-use crate::config::TOKEN_FILE;
+use crate::config::{ArgumentPolicy, TOKEN_FILE};
 
 /// Random bytes in a token; twice as many hex digits.
 const TOKEN_BYTES: usize = 32;
@@ -59,6 +58,24 @@ pub enum AuthError {
     SameToken { path: PathBuf },
     #[error("read random bytes: {0}")]
     Random(getrandom::Error),
+}
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Read results, lists, metrics and streams, and change nothing.
+    Look,
+    Full,
+}
+
+impl Role {
+    /// How arguments of processes are shown to it.
+    pub(super) fn arguments(self, policy: ArgumentPolicy) -> ArgumentPolicy {
+        match self {
+            Self::Look => ArgumentPolicy::Masked,
+            Self::Full => policy,
+        }
+    }
 }
 
 /// The secret that requests must carry. Debug output hides it.

@@ -5,10 +5,11 @@ use std::{
     collections::HashMap,
     io,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use profiler_model::ProcessKey;
 use profiler_symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast};
 use tokio::sync::Semaphore;
@@ -66,7 +67,7 @@ impl Inspection {
     /// What is loaded, read at most `age` ago (blocking).
     pub(super) fn kernel_objects(&self, age: Duration) -> io::Result<Arc<KernelObjects>> {
         // Held while it reads: concurrent requests share one answer.
-        let mut kept = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kernel.lock();
         if let Some(objects) = &*kept
             && objects.at.elapsed() < age
         {
@@ -104,14 +105,14 @@ impl Default for Forecasts {
 impl Forecasts {
     /// One that is not too old.
     pub(super) fn known(&self, key: ProcessKey) -> Option<Arc<Forecast>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let (at, forecast) = kept.get(&key)?;
         (at.elapsed() < FORECAST_AGE).then(|| Arc::clone(forecast))
     }
 
     /// Symbol files have come or gone.
     pub(super) fn forget(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.clear();
     }
 
@@ -126,7 +127,7 @@ impl Forecasts {
             ..SymbolizeConfig::default()
         };
         let made = Arc::new(forecast(key.pid, &config, Depth::Names)?);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.retain(|_, (at, _)| at.elapsed() < FORECAST_AGE);
         if kept.len() >= MOST_FORECASTS {
             kept.clear();

@@ -1,13 +1,8 @@
 //! Prometheus metrics: the agent's own cost, what it has collected and what it has lost. All
 //! labels are from fixed sets, but for those of edges, whose number is bounded.
 
-use std::sync::{PoisonError, atomic::AtomicU64};
+use std::sync::atomic::AtomicU64;
 
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::Response,
-};
 use profiler_model::{LossKind, float};
 use profiler_recording::ProbeState;
 use profiler_sandbox::broker::left_behind;
@@ -20,119 +15,17 @@ use prometheus_client::{
 use super::{
     edge_metrics::NetworkMetrics,
     error::ApiError,
+    http_metrics::{Counters, Label, label},
     state::{ApiState, blocking},
 };
 use profiler_memory::{Ceiling, GivenUp, MemoryReading, Stage};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const TASK_STATES: [&str; 5] = ["queued", "running", "finished", "failed", "cancelled"];
 
-type Label = [(&'static str, String); 1];
-type Counters = Family<Label, Counter>;
 type Gauges = Family<Label, Gauge>;
 type FloatCounter = Counter<f64, AtomicU64>;
-
-/// Requests by class of status, and those of strangers.
-#[derive(Debug)]
-pub(super) struct HttpMetrics {
-    requests: Counters,
-    limited: Counters,
-    wrong_tokens: Counter,
-}
-
-/// Why a request without a right token was not answered at once.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limited {
-    /// It waited for its turn.
-    StrangersDelayed,
-    StrangersRefused,
-    /// Its address had sent too many wrong tokens.
-    WrongTokens,
-}
-
-impl Limited {
-    const ALL: [Self; 3] = [
-        Self::StrangersDelayed,
-        Self::StrangersRefused,
-        Self::WrongTokens,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::StrangersDelayed => "strangers_delayed",
-            Self::StrangersRefused => "strangers_refused",
-            Self::WrongTokens => "wrong_tokens",
-        }
-    }
-}
-
-impl HttpMetrics {
-    pub(super) fn count_limited(&self, why: Limited) {
-        self.limited
-            .get_or_create(&label("reason", why.name()))
-            .inc();
-    }
-
-    pub(super) fn count_wrong_token(&self) {
-        self.wrong_tokens.inc();
-    }
-
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "http_requests",
-            "Answers of the HTTP API by class of status",
-            self.requests.clone(),
-        );
-        registry.register(
-            "http_limited",
-            "Requests without a right token that were delayed or refused because there were too many",
-            self.limited.clone(),
-        );
-        registry.register(
-            "http_wrong_tokens",
-            "Requests with a wrong token",
-            self.wrong_tokens.clone(),
-        );
-    }
-}
-
-impl Default for HttpMetrics {
-    fn default() -> Self {
-        let requests = Counters::default();
-        for class in CLASSES {
-            drop(requests.get_or_create(&label("class", class)));
-        }
-        let limited = Counters::default();
-        for why in Limited::ALL {
-            drop(limited.get_or_create(&label("reason", why.name())));
-        }
-        Self {
-            requests,
-            limited,
-            wrong_tokens: Counter::default(),
-        }
-    }
-}
-
-fn label(name: &'static str, value: &str) -> Label {
-    [(name, value.to_owned())]
-}
-
-/// Counts every answer, those of the guard included.
-pub(super) async fn count(State(state): State<ApiState>, request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
-    let class = usize::from(response.status().as_u16() / 100).saturating_sub(1);
-    if let Some(class) = CLASSES.get(class) {
-        state
-            .http
-            .requests
-            .get_or_create(&label("class", class))
-            .inc();
-    }
-    response
-}
 
 /// All metrics in the text format of `OpenMetrics`.
 pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
@@ -157,10 +50,7 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
     if let Some(watched) = state.parts.network.newest() {
         let most = state.parts.network_metrics_edges;
         // Every change of the choice leaves it whole.
-        let mut choice = state
-            .edge_choice
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut choice = state.edge_choice.lock();
         let network = NetworkMetrics::read(&watched, &mut choice, most, std::time::Instant::now());
         registry.register_collector(Box::new(network));
     }

@@ -16,7 +16,9 @@ mod extract;
 mod guard;
 mod headers;
 mod http;
+mod http_metrics;
 mod inspection;
+mod live_pump;
 mod mask;
 mod metrics;
 mod needs;
@@ -34,17 +36,17 @@ mod unsent;
 #[cfg(test)]
 mod tests;
 
-pub use addressing::Reached;
+pub use addressing::{Origin, Reached};
 pub use auth::{AuthError, Token, Tokens, prepare_data_dir};
 pub use dto::{
     Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList, TaskRequests,
     parse_sample_rule,
 };
 pub use inspection::{Inspection, Statistics};
+pub use live_pump::LivePump;
 pub use mask::{MASK, masked};
 pub use router::{RouterError, openapi_json, router};
 pub use server::{Server, ServerError};
-pub use state::{ApiParts, ApiState, NodeInfo, Origin};
-pub use stream::LivePump;
+pub use state::{ApiParts, ApiState, NodeInfo};
 pub use tls::{ServerTls, TlsError, load as load_tls};
 pub(crate) use ui::offline_viewer;

@@ -24,7 +24,7 @@ use super::{
         events, health, imports, meta, node, pods, processes, profiles, quality, requests,
         support_bundle, symbols, tasks, timeline, waits,
     },
-    metrics,
+    http_metrics,
     needs::listed,
     parameters::Given,
     refusals,
@@ -156,8 +156,8 @@ pub fn router(state: ApiState) -> Result<Router, RouterError> {
         .layer(from_fn_with_state(state.clone(), access::require))
         .layer(from_fn_with_state(state.clone(), guard::check_addressing))
         .layer(from_fn_with_state(state.clone(), access::admit))
-        .layer(from_fn_with_state(state.clone(), unsent::count))
-        .layer(from_fn_with_state(state.clone(), metrics::count))
+        .layer(from_fn_with_state(state.unsent.clone(), unsent::count))
+        .layer(from_fn_with_state(state.http.clone(), http_metrics::count))
         .layer(from_fn(headers::add))
         .with_state(state);
     Ok(router)

@@ -32,8 +32,8 @@ use tokio::{
 use tower::Layer as _;
 
 use super::{
+    addressing::Origin,
     connections::{Caller, Connections, Place},
-    state::Origin,
 };
 
 /// Largest head of a request.

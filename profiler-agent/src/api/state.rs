@@ -1,7 +1,6 @@
 //! What handlers share.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,13 +14,13 @@ use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    addressing::Reached,
-    auth::{Token, Tokens},
+    addressing::{Origin, Reached},
+    auth::Tokens,
     dto::{AgentSelf, Bpf, Limits, Memory, Task, losses},
     edge_metrics::Choice,
     error::ApiError,
+    http_metrics::HttpMetrics,
     inspection::Inspection,
-    metrics::HttpMetrics,
     strangers::Strangers,
     stream::Live,
     unsent::Unsent,
@@ -41,39 +40,6 @@ const MAX_RENDERS: u32 = 2;
 const MAX_UPLOADS: usize = 2;
 /// Profiles that are imported at once: reading one may need some hundred megabytes.
 const MAX_IMPORTS: usize = 1;
-
-/// How this agent is addressed, for the checks of Host and Origin.
-#[derive(Clone, Copy, Debug)]
-pub struct Origin {
-    /// The address in force, with the port that was taken for port 0.
-    pub address: SocketAddr,
-    pub tls: bool,
-}
-
-impl Origin {
-    pub(super) fn scheme(self) -> &'static str {
-        if self.tls { "https" } else { "http" }
-    }
-
-    /// The URL for people on this machine, with the token in its fragment, which browsers never send.
-    pub fn url(self, token: Option<&Token>) -> String {
-        let fragment = token
-            .map(|token| format!("#token={}", token.reveal()))
-            .unwrap_or_default();
-        let mut address = self.address;
-        match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-            IpAddr::V4(_) | IpAddr::V6(_) => {}
-        }
-        format!("{}://{address}/{fragment}", self.scheme())
-    }
-
-    /// Whether it listens on every address of the machine.
-    pub fn is_everywhere(self) -> bool {
-        self.address.ip().is_unspecified()
-    }
-}
 
 /// Facts about the machine that do not change.
 #[derive(Clone, Debug)]
@@ -158,11 +124,11 @@ pub struct ApiParts {
 pub struct Inner {
     pub(super) parts: ApiParts,
     pub(super) live: Live,
-    pub(super) http: HttpMetrics,
+    pub(super) http: Arc<HttpMetrics>,
     pub(super) unsent: Unsent,
     pub(super) strangers: Strangers,
     /// Which edges have metrics of their own.
-    pub(super) edge_choice: std::sync::Mutex<Choice>,
+    pub(super) edge_choice: parking_lot::Mutex<Choice>,
     pub(super) requests: Semaphore,
     pub(super) renders: Semaphore,
     pub(super) uploads: Semaphore,
@@ -197,10 +163,10 @@ impl ApiState {
         Self(Arc::new(Inner {
             parts,
             live: Live::default(),
-            http: HttpMetrics::default(),
+            http: Arc::default(),
             unsent: Unsent::default(),
             strangers: Strangers::default(),
-            edge_choice: std::sync::Mutex::default(),
+            edge_choice: parking_lot::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS as usize),
             uploads: Semaphore::new(MAX_UPLOADS),

@@ -4,11 +4,11 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::needs::Need;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Time between two of them, which makes 1,000 in a second.
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -97,7 +97,7 @@ fn tell(unsaid: Option<u64>) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change leaves both whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The network of an address: one host has a whole /64 of IPv6.

@@ -20,7 +20,7 @@ use axum::{
 };
 use hyper::body::{Frame, SizeHint};
 
-use super::{error::ApiError, state::ApiState};
+use super::error::ApiError;
 use profiler_memory::Ceiling;
 
 /// Most bytes that wait, where the agent's memory has no ceiling; otherwise a quarter of it.
@@ -72,12 +72,12 @@ fn most_bytes() -> u64 {
 
 /// Counts each answer whose length is known, and refuses one that has no room. Streams hold a few events each, and
 /// their number has its own bound.
-pub(super) async fn count(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+pub(super) async fn count(State(unsent): State<Unsent>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let Some(bytes) = response.body().size_hint().exact() else {
         return response;
     };
-    match state.unsent.add(bytes, most_bytes()) {
+    match unsent.add(bytes, most_bytes()) {
         Some(share) => response.map(|inner| {
             Body::new(Counted {
                 inner,

@@ -1,10 +1,8 @@
 //! Starts check-ups, observes while their tasks run, and removes them.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_clock::wall_ns;
 use profiler_host::process::ProcessTable;
 use profiler_model::{Task, TaskId, TaskState};
@@ -137,8 +135,8 @@ impl Checkups {
         Ok(())
     }
 
-    fn unkept(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unkept(&self) -> MutexGuard<'_, Vec<String>> {
+        self.unkept.lock()
     }
 
     fn free_name(&self) -> String {

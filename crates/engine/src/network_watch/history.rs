@@ -1,10 +1,8 @@
 //! What edges counted over the last minutes, in memory.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing};
 use profiler_model::EdgeTable;
 
@@ -64,8 +62,8 @@ impl History {
         series
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // A holder that panicked left at most one step out.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }

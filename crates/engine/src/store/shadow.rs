@@ -1,14 +1,8 @@
 //! A redb file that is only read: what opening it would write (redb repairs a file that was not closed) stays in memory.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    os::unix::fs::FileExt as _,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
+use parking_lot::{Mutex, MutexGuard};
 use redb::{Database, StorageBackend};
 
 /// Room for redb's cache of such a file.
@@ -50,7 +44,7 @@ struct Written {
 
 impl Shadow {
     fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock()
     }
 
     /// A page as it is without what was written, filled up with zeros.

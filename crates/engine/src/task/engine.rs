@@ -1,12 +1,8 @@
 //! The engine: what the rest of the program calls.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use profiler_analysis::edge_series::{EdgeSeries, SeriesCut};
 use profiler_clock::Clocks;
 use profiler_model::{

@@ -1,10 +1,8 @@
 //! Results of running tasks that each newer one replaces.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_model::TaskId;
 
 /// Tables of the tasks that run, so that following one does not read the store each second.
@@ -24,7 +22,7 @@ impl<T> Default for Newest<T> {
 impl<T> Newest<T> {
     fn tables(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<T>>> {
         // Every change is one insertion or removal, so a holder that panicked left nothing half done.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock()
     }
 
     pub(super) fn get(&self, task: TaskId) -> Option<Arc<T>> {

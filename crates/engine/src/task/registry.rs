@@ -2,9 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_model::{Task, TaskId, TaskState};
 use tokio::sync::{broadcast, watch};
 
@@ -88,7 +89,7 @@ impl Registry {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn subscribe(&self) -> broadcast::Receiver<TaskChange> {

@@ -1,12 +1,9 @@
 //! One task from its start to its end.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use profiler_model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState};
 use profiler_recording::{Chunk, CollectError, Collection, Part, Requests, Samples};
 use tokio::{
@@ -312,10 +309,7 @@ impl<'a> Run<'a> {
             .inner
             .store
             .run(move |store| {
-                let segment = steps
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .add(store, &edges, origin_ns, now_ns);
+                let segment = steps.lock().add(store, &edges, origin_ns, now_ns);
                 (segment, whole_table::keep(store, id, &*edges, now_ns))
             })
             .await;
@@ -376,7 +370,7 @@ impl<'a> Run<'a> {
             .inner
             .store
             .run(move |store| {
-                let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut steps = steps.lock();
                 steps.finish(store, origin_ns);
                 steps.left_out()
             })

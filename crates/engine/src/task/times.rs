@@ -7,12 +7,9 @@
 //! - The times of a task are those of the wall clock at its beginning, right or wrong. A task says when the clock was
 //!   set while it ran.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use profiler_clock::Clocks;
 use profiler_model::TaskId;
 
@@ -97,9 +94,7 @@ impl Times {
     }
 
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, i64>> {
-        self.set_by_ns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.set_by_ns.lock()
     }
 }
 

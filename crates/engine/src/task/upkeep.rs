@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -90,10 +90,7 @@ impl Inner {
     /// Goes on trying to write the result of a task that has ended. Until then the `waiting` blobs of it
     /// are among its losses.
     pub(super) fn write_later(self: &Arc<Self>, id: TaskId, waiting: u64) {
-        self.unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, waiting);
+        self.unwritten.lock().insert(id, waiting);
         let engine = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
@@ -112,10 +109,7 @@ impl Inner {
     pub(super) async fn write_waiting(&self) -> Result<(), StoreError> {
         self.store.run(Store::commit).await??;
         let written = {
-            let mut unwritten = self
-                .unwritten
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut unwritten = self.unwritten.lock();
             std::mem::take(&mut *unwritten)
         };
         for (id, waiting) in written {

@@ -2,9 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::Arc,
 };
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use profiler_model::{Container, ContainerNames, ContainerRole, NamedBy, PodNames};
 use tokio::sync::watch;
 
@@ -253,17 +254,11 @@ impl ContainerDirectory {
 
     // A poisoned lock only says that another thread panicked; entries are replaced whole.
     fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.shared
-            .known
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.known.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.shared
-            .known
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.known.write()
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{EnvoyAdminError, client::Client, configuration::harmless};
+use super::{EnvoyAdminError, client::Client, text::harmless};
 use crate::foreign_answers::{AnswerError, json};
 
 /// Longest answer of each request. Listeners of a large mesh have some megabytes.

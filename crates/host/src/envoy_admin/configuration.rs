@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_model::{ConfigurationItem, ObservedConfiguration, printable::printable_within};
+use profiler_model::{ConfigurationItem, ObservedConfiguration};
 
 use super::{
     EnvoyAdminError,
@@ -16,10 +16,9 @@ use super::{
         NetworkFilterConfig, StatsConfig, Tracing, TransportSocket, Typed,
     },
     server_info::ServerInfo,
+    text::harmless,
 };
 
-/// Longest text of the configuration that is kept, in columns.
-const TEXT_LIMIT: usize = 160;
 /// Different values of one key that are kept; the others are counted.
 const VALUES: usize = 24;
 /// How often Envoy hands statistics on when nothing is configured.
@@ -72,11 +71,6 @@ pub(super) fn fuzz(bytes: &[u8]) {
 fn kept<T>(part: Result<T, EnvoyAdminError>, gaps: &mut Vec<String>) -> Option<T> {
     part.map_err(|error| gaps.push(format!("Envoy's configuration is known in part: {error}")))
         .ok()
-}
-
-/// Untrusted text as it is kept: short, and nothing in it that is not printable.
-pub(super) fn harmless(text: &str) -> String {
-    printable_within(text, TEXT_LIMIT)
 }
 
 /// Values of the keys, each with how often it was met.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::envoy_admin::test_server::TestServer;
+use crate::envoy_admin::{test_server::TestServer, text::TEXT_LIMIT};
 
 const LISTENERS: &[u8] = include_bytes!("../../../../tests/fixtures/envoy_admin/listeners.json");
 const CLUSTERS: &[u8] = include_bytes!("../../../../tests/fixtures/envoy_admin/clusters.json");

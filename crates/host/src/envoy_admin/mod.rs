@@ -14,6 +14,7 @@ mod server_info;
 mod config_dump;
 mod configuration;
 mod counters;
+mod text;
 
 #[cfg(test)]
 mod hostile_tests;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{EnvoyAdminError, client::Client, configuration::harmless};
+use super::{EnvoyAdminError, client::Client, text::harmless};
 use crate::foreign_answers::json;
 
 const PATH: &str = "/server_info";

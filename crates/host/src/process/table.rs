@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use profiler_image::proc_dir::{ProcDir, ProcessStat, list_pids, read_stat};
 use profiler_model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo, float};
 use tokio::sync::broadcast;
@@ -512,24 +513,15 @@ impl ProcessTable {
     // A poisoned lock only says that another thread panicked; the map is valid at every await of
     // the lock because entries are replaced whole.
     fn lock_host(&self) -> MutexGuard<'_, HostState> {
-        self.shared
-            .host
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.host.lock()
     }
 
     pub(super) fn read_entries(&self) -> RwLockReadGuard<'_, HashMap<u32, Entry>> {
-        self.shared
-            .entries
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.entries.read()
     }
 
     fn write_entries(&self) -> RwLockWriteGuard<'_, HashMap<u32, Entry>> {
-        self.shared
-            .entries
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.entries.write()
     }
 }
 

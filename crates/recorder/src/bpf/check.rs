@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use profiler_common::config::{FILTER_CGROUPS, ProbeConfig, UNWIND_TABLES};
+use profiler_model::Clock;
 
 use super::{
     load_error::LoadError,
-    loader::{LoadedObject, MapReport, ObjectRequest, ProgramReport},
+    loaded_object::{LoadedObject, MapReport, ProgramReport},
+    loader::ObjectRequest,
+    network_offsets::CHECK_NAMESPACE,
     object::embedded_programs,
-    perf::Sampler,
+    perf::{Sampler, Sampling},
     programs::find,
     sizes::Counting,
 };
@@ -74,7 +77,7 @@ pub struct Checked {
 }
 
 /// An object with the sampling program loaded, for checks.
-pub(super) fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
+fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
     let (mut object, _failures) = LoadedObject::load(&check_request(denied))?;
     object.load_sampler(Sampler::OnCpu)?;
     Ok(object)
@@ -98,5 +101,39 @@ fn check_request(denied: &[String]) -> ObjectRequest {
     }
 }
 
-/// Inode of a PID namespace that does not exist.
-pub(super) const CHECK_NAMESPACE: u32 = 1;
+/// Which sampling clock this machine offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClockCheck {
+    Cycles,
+    CpuClock { cycles_error: String },
+    None { error: String },
+}
+
+/// Attaches the sampling program for a moment with each clock in turn.
+pub fn check_clock(denied: &[String]) -> ClockCheck {
+    let mut object = match load_for_check(denied) {
+        Ok(object) => object,
+        Err(error) => {
+            return ClockCheck::None {
+                error: error.to_string(),
+            };
+        }
+    };
+    let mut attach = |clock| Sampling::try_clock(object.ebpf(), clock);
+    let cycles = if denied.iter().any(|name| name == "cycles") {
+        Err(LoadError::Denied("cycles"))
+    } else {
+        attach(Clock::Cycles)
+    };
+    match cycles {
+        Ok(()) => ClockCheck::Cycles,
+        Err(cycles) => match attach(Clock::CpuClock) {
+            Ok(()) => ClockCheck::CpuClock {
+                cycles_error: cycles.to_string(),
+            },
+            Err(error) => ClockCheck::None {
+                error: error.to_string(),
+            },
+        },
+    }
+}

@@ -16,19 +16,12 @@ use profiler_common::{
 };
 
 use super::{
+    call_plan::CallPlan,
     load_error::LoadError,
-    loader::LoadedObject,
-    network_calls::CallPlan,
+    loaded_object::{LoadedObject, NetworkLoad},
     network_offsets::NetworkFacts,
     programs::{Group, network_programs, programs_of},
 };
-
-/// What became of loading the programs.
-#[derive(Debug, Default)]
-pub(super) struct NetworkLoad {
-    pub(super) failures: Vec<LoadError>,
-    pub(super) plan: CallPlan,
-}
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]

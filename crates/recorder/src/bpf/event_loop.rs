@@ -16,7 +16,7 @@ use super::{
     features::online_cpus,
     load_error::LoadError,
     loaded,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     programs::{Group, Hook, ProgramRow, programs_of, row},
     tracefs::TraceFs,
 };

@@ -10,7 +10,7 @@ use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRu
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     programs::{ProgramRow, network_programs, row},
 };
 

@@ -9,7 +9,7 @@ use aya::{
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     programs::{ProgramRow, row},
 };
 

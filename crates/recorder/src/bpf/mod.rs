@@ -1,6 +1,7 @@
 //! The only module that talks to the kernel's BPF side: load, attach, read.
 
 mod batch;
+mod call_plan;
 mod check;
 mod connections;
 mod event_loop;
@@ -10,6 +11,7 @@ mod iterators;
 mod kernel_faults;
 mod load_error;
 mod loaded;
+mod loaded_object;
 mod loader;
 mod map_memory;
 mod network_calls;
@@ -32,20 +34,21 @@ mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
-pub use check::{Checked, check_programs};
+pub use call_plan::CallPlan;
+pub use check::{Checked, ClockCheck, check_clock, check_programs};
 pub use connections::{AnswerReader, EndedReader, NetworkLinks};
 pub use event_loop::EventLoopLinks;
 pub use features::{cpu_count, has_loop_helper, online_cpus};
 pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, loaded};
-pub use loader::{KernelLog, LoadedObject, MapReport, ObjectRequest, ProgramReport};
-pub use network_calls::CallPlan;
+pub use loaded_object::{KernelLog, LoadedObject, MapReport, ProgramReport};
+pub use loader::ObjectRequest;
 pub use network_offsets::drop_reasons;
 pub use object::{embedded_programs, is_embedded};
 pub use offsets::OffsetError;
 pub use payload::{CaptureControl, PieceReader};
 pub use payload_records::PieceRecord;
-pub use perf::{ClockCheck, ClockChoice, Sampler, Sampling, check_clock};
+pub use perf::{ClockChoice, Sampler, Sampling};
 pub(crate) use programs::row;
 pub use programs::{
     Group, Hazard, Hook, PROGRAMS, ProgramRow, find, is_of, minimum_kernel, network_programs,

@@ -15,14 +15,17 @@ use profiler_common::{
 use profiler_model::DEFAULT_CAPTURE_BYTES;
 
 use super::{
-    check::CHECK_NAMESPACE,
-    network_calls::{self, CallPlan},
+    call_plan::CallPlan,
+    network_calls,
     offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
     payload,
     programs::{ProgramRow, network_programs},
     sizes::Counting,
     tls,
 };
+
+/// Inode of a namespace that does not exist.
+pub(super) const CHECK_NAMESPACE: u32 = 1;
 
 /// What the network programs need to know of this kernel.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_getres};
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     offsets::{OffsetError, byte_and_mask, member_offset},
     payload_records::PieceRecord,
     programs::{ProgramRow, row},

@@ -1,6 +1,6 @@
 //! The sampling clock: one perf event on each online CPU.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use aya::{
     Ebpf,
@@ -17,6 +17,7 @@ use profiler_model::Clock;
 use super::{
     features::online_cpus,
     load_error::LoadError,
+    loaded_object::LoadedObject,
     programs::{ProgramRow, row},
 };
 
@@ -144,6 +145,19 @@ impl Sampling {
         }
     }
 
+    /// Attaches with a clock for a moment.
+    pub(super) fn try_clock(ebpf: &mut Ebpf, clock: Clock) -> Result<(), LoadError> {
+        let mut sampling = Self {
+            sampler: Sampler::OnCpu,
+            clock,
+            frequency_hz: 99,
+            links: BTreeMap::new(),
+        };
+        let attached = sampling.attach_cpus(ebpf);
+        sampling.detach(ebpf);
+        attached
+    }
+
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -158,50 +172,45 @@ impl Sampling {
     }
 }
 
-/// Which sampling clock this machine offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClockCheck {
-    Cycles,
-    CpuClock { cycles_error: String },
-    None { error: String },
-}
-
-/// Attaches the sampling program for a moment with each clock in turn.
-pub fn check_clock(denied: &[String]) -> ClockCheck {
-    let mut object = match super::check::load_for_check(denied) {
-        Ok(object) => object,
-        Err(error) => {
-            return ClockCheck::None {
-                error: error.to_string(),
-            };
-        }
-    };
-    let mut attach = |clock| -> Result<(), LoadError> {
-        let mut sampling = Sampling {
-            sampler: Sampler::OnCpu,
-            clock,
-            frequency_hz: 99,
-            links: BTreeMap::new(),
+impl LoadedObject {
+    /// Loads a sampling program; call once, before [`Self::sample`].
+    pub fn load_sampler(&mut self, sampler: Sampler) -> Result<(), LoadError> {
+        let row = sampler.program();
+        self.allow_group(row.group)?;
+        self.allow_program(row)?;
+        let name = row.name;
+        let program = self
+            .ebpf()
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
+        let failed = |source: ProgramError| LoadError::Program {
+            program: name,
+            source: source.into(),
         };
-        let attached = sampling.attach_cpus(object.ebpf());
-        sampling.detach(object.ebpf());
-        attached
-    };
-    let cycles = if denied.iter().any(|name| name == "cycles") {
-        Err(LoadError::Denied("cycles"))
-    } else {
-        attach(Clock::Cycles)
-    };
-    match cycles {
-        Ok(()) => ClockCheck::Cycles,
-        Err(cycles) => match attach(Clock::CpuClock) {
-            Ok(()) => ClockCheck::CpuClock {
-                cycles_error: cycles.to_string(),
-            },
-            Err(error) => ClockCheck::None {
-                error: error.to_string(),
-            },
-        },
+        let program: &mut PerfEvent = program.try_into().map_err(failed)?;
+        let began = Instant::now();
+        program.load().map_err(failed)?;
+        self.note_load_time(name, began.elapsed());
+        Ok(())
+    }
+
+    /// Starts the sampling clock.
+    pub fn sample(&mut self, sampler: Sampler, frequency_hz: u32) -> Result<Sampling, LoadError> {
+        let choice = if self.allow("cycles").is_err() {
+            ClockChoice::CpuClock
+        } else {
+            ClockChoice::Best
+        };
+        Sampling::attach(self.ebpf(), sampler, choice, frequency_hz)
+    }
+
+    /// Follows CPUs that came online.
+    pub fn follow_cpus(&mut self, sampling: &mut Sampling) -> Result<(), LoadError> {
+        sampling.attach_cpus(self.ebpf())
+    }
+
+    pub fn stop_sampling(&mut self, sampling: &mut Sampling) {
+        sampling.detach(self.ebpf());
     }
 }
 

@@ -7,7 +7,7 @@ use profiler_common::{
     wall::{Slice, SliceValue},
 };
 
-use super::{load_error::LoadError, loader::LoadedObject};
+use super::{load_error::LoadError, loaded_object::LoadedObject};
 
 impl LoadedObject {
     /// Empties the counting table of time on the CPU in epochs with this parity.

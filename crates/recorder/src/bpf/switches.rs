@@ -10,7 +10,7 @@ use profiler_common::{
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     programs::{Group, ProgramRow, programs_of, row},
 };
 

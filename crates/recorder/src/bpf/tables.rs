@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use aya::maps::{HashMap, Map, MapError, PerCpuArray, PerCpuValues};
 use profiler_common::{counter::COUNTERS, header::Pod, on_cpu::CountKey};
 
-use super::{batch, load_error::LoadError, loader::LoadedObject};
+use super::{batch, load_error::LoadError, loaded_object::LoadedObject};
 
 impl LoadedObject {
     /// Empties the counting table of epochs with this parity, which the kernel has left.

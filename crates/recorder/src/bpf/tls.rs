@@ -18,7 +18,7 @@ use profiler_tls_sites::{
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     programs::{Group, ProgramRow, programs_of, row},
 };
 

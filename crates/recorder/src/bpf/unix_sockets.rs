@@ -4,7 +4,7 @@ use profiler_common::unix_sockets::{UnixOffsets, UnixSocket};
 
 use super::{
     load_error::LoadError,
-    loader::LoadedObject,
+    loaded_object::LoadedObject,
     offsets::{OffsetError, kernel_btf, member_offset},
 };
 

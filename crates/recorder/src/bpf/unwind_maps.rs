@@ -2,7 +2,7 @@
 
 use std::{
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData, MapError, RingBuf},
 };
+use parking_lot::{Mutex, MutexGuard};
 use profiler_common::{
     header::{KIND_CAPTURE, Pod, read_pod},
     limits::CAPTURE_STACK_BYTES,
@@ -47,7 +48,7 @@ pub struct UnwindMaps {
 type Lent<T> = Arc<Mutex<Option<T>>>;
 
 fn lock<T>(lent: &Lent<T>) -> MutexGuard<'_, Option<T>> {
-    lent.lock().unwrap_or_else(PoisonError::into_inner)
+    lent.lock()
 }
 
 /// Frees what a thread uses that does not come back.

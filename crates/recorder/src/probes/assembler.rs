@@ -23,7 +23,7 @@ use super::{
     naming::NamingQueue,
     source::Counted,
     stacks::Generations,
-    timeline::{BUCKET, Origin},
+    timeline::{BUCKET, Origin, new_builder},
     unread::Unread,
 };
 
@@ -571,11 +571,6 @@ impl SampleAssembler {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
-    let bucket_ns = u64::try_from(BUCKET.as_nanos()).unwrap_or(1);
-    ProfileBuilder::new(origin.epoch_ns, bucket_ns, clock)
 }
 
 /// A C string in a fixed array; invalid UTF-8 is replaced.

@@ -1,10 +1,8 @@
 //! Shared board that probes write their state to and the API reads from.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use profiler_model::{LossKind, Losses};
 use profiler_recording::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 
@@ -28,7 +26,7 @@ struct Board {
 
 impl ProbeStatuses {
     fn with<T>(&self, use_board: impl FnOnce(&mut Board) -> T) -> T {
-        use_board(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        use_board(&mut self.inner.lock())
     }
 
     pub fn set(&self, status: ProbeStatus) {

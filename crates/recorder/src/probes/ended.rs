@@ -1,11 +1,9 @@
 //! Empties the ring buffer of ended connections all the time, whatever else the session does: with
 //! thousands of ends a second it is full within a second.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use profiler_common::network::Connection;
 
 use crate::bpf::EndedReader;
@@ -49,7 +47,7 @@ impl Ended {
             .name("network-ended".into())
             .spawn(move || {
                 while let Some(shared) = watched.upgrade() {
-                    let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut shared = shared.lock();
                     if shared.waiting.len() < MAX_WAITING {
                         shared.read();
                     }
@@ -62,7 +60,7 @@ impl Ended {
 
     /// Everything that has ended until now.
     pub(super) fn take(&self) -> Vec<Connection> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.shared.lock();
         shared.read();
         std::mem::take(&mut shared.waiting)
     }

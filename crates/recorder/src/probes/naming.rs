@@ -10,7 +10,7 @@ use profiler_symbolize::{
     AddressStack, Naming, NamingInProgress, Prospect, SymbolizerService, unnamed,
 };
 
-use super::{assembler::new_builder, timeline::Origin};
+use super::timeline::{Origin, new_builder};
 
 /// How often the same rows are asked for.
 const MOST_TRIES: u8 = 2;

@@ -40,10 +40,9 @@ use super::{
     node_sockets::{
         SocketReader, announce_sources, existing, identify, report_sources, wanted_pids,
     },
-    on_cpu::LOOP_WAIT,
     process_events::event,
-    targets::ResolvedTarget,
-    timeline::{Origin, monotonic_ns},
+    targets::{ResolvedTarget, TARGET_ENDED},
+    timeline::{LOOP_WAIT, Origin, monotonic_ns},
     tls::TlsTargets,
     unix_sockets::{self, UnixReport, UnixSockets},
 };
@@ -62,9 +61,6 @@ const TABLE_QUEUE: usize = 2;
 /// The program that makes room in the kernel's table, and what it is called where it is missing.
 const EVICTOR: &ProgramRow = row("network_evict");
 const EVICTION: &str = "eviction";
-
-/// What a result says when nothing more can come.
-pub(super) const TARGET_ENDED: &str = "every process of the target has ended";
 
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {

@@ -331,9 +331,6 @@ fn refused(failure: &LoadError) -> Option<&'static ProgramRow> {
     find(name).or_else(|| programs_of(&[Group::Wakers]).find(|row| row.group.probe() == Some(name)))
 }
 
-/// Shortest wait of a session's loop.
-pub(super) const LOOP_WAIT: Duration = Duration::from_millis(50);
-
 #[cfg(test)]
 mod tests {
     use super::count_entries;

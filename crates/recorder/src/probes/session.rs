@@ -20,11 +20,10 @@ use super::{
     event_loop::EventLoopWatch,
     governor::{Governor, Spent, agent_cpu},
     kernel_losses::LOSS_COUNTERS,
-    on_cpu::LOOP_WAIT,
     source::{Source, not_sampled, still_running, unfinished},
     targets::ResolvedTarget,
     throttling::Throttling,
-    timeline::{GRACE, Origin, epoch, monotonic_ns},
+    timeline::{GRACE, LOOP_WAIT, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
     wait_watch::WaitWatch,
 };

@@ -19,10 +19,7 @@ use profiler_image::proc_dir::read_stat;
 use profiler_model::{PodSelector, Target};
 use profiler_recording::CollectError;
 
-use super::{
-    network::TARGET_ENDED,
-    timeline::{Origin, monotonic_ns},
-};
+use super::timeline::{Origin, monotonic_ns};
 use crate::bpf::{LoadError, LoadedObject};
 
 /// How long a process may go on after its exit is reported: it gives its memory back.
@@ -30,6 +27,9 @@ const EXITING: Duration = Duration::from_secs(2);
 
 /// Processes or containers that a note names.
 const NAMED: usize = 8;
+
+/// What a result says when nothing more can come.
+pub(super) const TARGET_ENDED: &str = "every process of the target has ended";
 
 /// A target in the kernel's terms.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use profiler_clock::{clock_ns, wall_ns};
+use profiler_model::{Clock, ProfileBuilder};
 use rustix::time::ClockId;
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
@@ -15,6 +16,9 @@ pub(super) const BUCKETS_PER_EPOCH: u64 = 12;
 /// Time after the end of an epoch until its table is read: a sample that took its time stamp just
 /// before the end has long been counted by then.
 pub(super) const GRACE: Duration = Duration::from_millis(20);
+
+/// Shortest wait of a session's loop.
+pub(super) const LOOP_WAIT: Duration = Duration::from_millis(50);
 
 /// Start of a collection on both clocks.
 #[derive(Clone, Copy, Debug)]
@@ -61,4 +65,10 @@ pub(super) fn monotonic_ns() -> u64 {
 /// The epoch's length.
 pub(super) fn epoch() -> Duration {
     BUCKET * u32::try_from(BUCKETS_PER_EPOCH).unwrap_or(1)
+}
+
+/// An empty part of a result.
+pub(super) fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
+    let bucket_ns = u64::try_from(BUCKET.as_nanos()).unwrap_or(1);
+    ProfileBuilder::new(origin.epoch_ns, bucket_ns, clock)
 }

@@ -23,7 +23,10 @@ use profiler_common::{
     },
 };
 use profiler_host::process::{ProcessTable, is_below};
-use profiler_image::{module_file::FileKey, proc_dir::read_stat};
+use profiler_image::{
+    module_file::FileKey,
+    proc_dir::{is_running, read_stat},
+};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 use profiler_sandbox::broker;
 use profiler_symbolize::SymbolizeConfig;
@@ -572,10 +575,6 @@ fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>) {
             return;
         }
     }
-}
-
-pub(super) fn is_running(key: ProcessKey) -> bool {
-    read_stat(key.pid).is_ok_and(|stat| stat.start_ticks == key.start_ticks)
 }
 
 /// The probes of a file, results first: no call is remembered whose result would not be seen.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use profiler_common::tls::{PROCESS_MATCHED, PROCESS_NESTED, PROCESS_UNBOUND, PROCESS_WORDS};
-use profiler_image::module_file::FileKey;
+use profiler_image::{module_file::FileKey, proc_dir::is_running};
 use profiler_model::ProcessKey;
 use profiler_tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping};
 
@@ -74,7 +74,7 @@ impl Ciphertext {
                     Err(error) => result = Err(error),
                 }
             }
-            let has_ended = result.is_err() && !super::tls::is_running(key);
+            let has_ended = result.is_err() && !is_running(key);
             self.links.insert(mapping.key, links);
             if !has_ended {
                 done.push((mapping.key, result));

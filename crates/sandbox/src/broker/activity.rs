@@ -3,11 +3,12 @@
 use std::{
     cell::RefCell,
     fs, io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::silence::{self, Device, Source};
+use parking_lot::{Mutex, MutexGuard};
 
 /// A thread that has not run for this long within one piece of work waits for something that does not answer. Time in
 /// which its `broker` works for it does not count: that has a limit of its own.
@@ -136,7 +137,7 @@ impl ThreadWatch {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns how many file systems it read before.

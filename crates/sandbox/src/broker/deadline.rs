@@ -7,7 +7,7 @@ use std::{
     cell::{Cell, RefCell},
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::Builder,
@@ -20,6 +20,7 @@ use super::{
     failed, serve,
     silence::{self, Source},
 };
+use parking_lot::Mutex;
 
 /// How long an operation may take whatever its thread does meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -74,7 +75,7 @@ enum Way {
 
 impl Errand {
     fn replace(&self, change: impl FnOnce(&Way) -> Option<Way>) -> Way {
-        let mut way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut way = self.0.lock();
         match change(&way) {
             Some(next) => std::mem::replace(&mut way, next),
             None => Way::Back,

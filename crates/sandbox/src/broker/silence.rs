@@ -3,12 +3,9 @@
 //! A thread inside a file system whose server does not answer cannot be ended: it is left behind until the kernel lets it
 //! go. Until then what it waits for is not asked again, so that one server costs one thread.
 
-use std::{
-    fmt, io,
-    mem::discriminant,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, io, mem::discriminant};
 
+use parking_lot::{Mutex, MutexGuard};
 /// Threads that may be left behind at once for sources of one kind, so that a user with many processes does not
 /// block opens of other files. Each has a small stack, and none runs.
 pub(super) const MOST_LEFT: usize = 24;
@@ -96,7 +93,7 @@ fn left() -> MutexGuard<'static, Left> {
         next: 0,
         waiting: Vec::new(),
     });
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+    LEFT.lock()
 }
 
 /// How many threads wait for what does not answer.

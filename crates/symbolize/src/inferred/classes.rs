@@ -5,6 +5,7 @@
 //! nothing, one base, or flags with a counted list of bases.
 
 use super::{
+    class_kind::{ClassKind, KINDS_LIMIT},
     memory::Memory,
     relocations::Links,
     sections::{u32_at, u64_at},
@@ -18,34 +19,8 @@ const ALL_BASES_LIMIT: usize = 1_000_000;
 const NAMES_LIMIT: usize = 64 << 20;
 /// Direct bases of one class that are read.
 const BASES_LIMIT: u32 = 256;
-/// Copies of the three tables that are told apart; a program has one of each.
-pub(super) const KINDS_LIMIT: usize = 24;
 /// Longest mangled name of a class.
 pub(super) const NAME_LIMIT: usize = 8 * 1024;
-
-/// The three kinds of type information that classes have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClassKind {
-    /// No bases.
-    Plain,
-    /// One public base at the start of the object.
-    Single,
-    /// Any bases.
-    Multiple,
-}
-
-impl ClassKind {
-    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Single, Self::Multiple];
-
-    /// Mangled name of the runtime's own class for this kind.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "N10__cxxabiv117__class_type_infoE",
-            Self::Single => "N10__cxxabiv120__si_class_type_infoE",
-            Self::Multiple => "N10__cxxabiv121__vmi_class_type_infoE",
-        }
-    }
-}
 
 /// Index of a class.
 pub(super) type ClassId = u32;

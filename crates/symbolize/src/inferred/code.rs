@@ -10,7 +10,7 @@ use super::{
     input::Input,
     memory::{Bits, Memory},
     sections::{Machine, Placement, Section, Sections, u32_at},
-    sources::Paths,
+    source_paths::Paths,
 };
 
 /// Bytes of all code. Envoy has 68 MB.

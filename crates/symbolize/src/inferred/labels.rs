@@ -3,7 +3,6 @@
 use super::{
     super::demangle::{cut, demangle},
     sources::FileEvidence,
-    table::Claim,
 };
 
 /// Templates of the standard libraries that hold a function object: what is in their slots is
@@ -16,6 +15,20 @@ const FUNCTION_HOLDERS: [&str; 3] = [
 
 /// What demanglers put before the name of a class that its type information is asked for.
 const TYPE_NAME: &str = "typeinfo name for ";
+
+/// What is claimed about one function, in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    pub start: u64,
+    pub bytes: u32,
+    /// Mangled name of the class that has the function, of its own or from a base.
+    pub class: Option<&'a str>,
+    pub slot: Option<u16>,
+    /// Path of the one source file that the function belongs to.
+    pub file: Option<&'a str>,
+    pub file_evidence: FileEvidence,
+    pub in_allocator: bool,
+}
 
 /// The name of a function; `None` when nothing is claimed.
 pub(super) fn name(claim: &Claim<'_>) -> Option<String> {

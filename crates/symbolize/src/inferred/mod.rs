@@ -20,6 +20,7 @@
 //! is linear in the sizes of the sections (`n log n` where something is sorted).
 
 mod cache;
+mod error;
 mod labels;
 mod table;
 
@@ -30,11 +31,13 @@ mod functions;
 mod memory;
 mod relocations;
 
+mod class_kind;
 mod classes;
 mod code;
 mod vtables;
 
 mod owners;
+mod source_paths;
 mod sources;
 mod neighbours;
 
@@ -52,25 +55,11 @@ use sections::Sections;
 use table::Evidence;
 
 pub(crate) use cache::{InferredCache, Stripped};
-pub use labels::class_name;
+pub use error::NotInferred;
+pub use labels::{Claim, class_name};
 pub use searched::{FoundReference, FoundText, SearchedFile};
 pub use sources::FileEvidence;
-pub use table::{Claim, Inferred, InferredNames, Lineage};
-
-/// Why nothing is inferred about a file.
-#[derive(Debug, thiserror::Error)]
-pub enum NotInferred {
-    #[error("read: {0}")]
-    Read(#[from] std::io::Error),
-    #[error("not a little-endian 64-bit ELF file")]
-    NotElf,
-    #[error("{what} is out of bounds")]
-    OutOfBounds { what: &'static str },
-    #[error("{what} exceeds its limit")]
-    TooLarge { what: &'static str },
-    #[error("the unwind table is missing or malformed")]
-    NoFunctions,
-}
+pub use table::{Inferred, InferredNames, Lineage};
 
 /// Infers the names of a whole ELF file in memory.
 pub fn infer(file: &[u8]) -> Result<InferredNames, NotInferred> {
@@ -98,7 +87,7 @@ fn infer_from(input: &mut Input<'_>) -> Result<InferredNames, NotInferred> {
     let functions = Functions::read(input, &sections)?;
     let mut memory = Memory::load(input, &sections)?;
     let links = relocations::apply(input, &sections, &mut memory)?;
-    let paths = sources::paths(&memory);
+    let paths = source_paths::find(&memory);
     let references = References::scan(input, &sections, &mut memory, &paths)?;
     let classes = Classes::find(&memory, &links);
     let slots = vtables::slots(&memory, &classes, &sections);

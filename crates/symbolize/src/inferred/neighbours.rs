@@ -13,7 +13,8 @@ use super::{
     functions::Functions,
     memory::Memory,
     owners::Owner,
-    sources::{FileEvidence, FileKind, FunctionFile, Paths},
+    source_paths::{FileKind, Paths},
+    sources::{FileEvidence, FunctionFile},
     table,
 };
 

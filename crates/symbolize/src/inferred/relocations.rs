@@ -2,7 +2,7 @@
 
 use super::{
     NotInferred,
-    classes::{ClassKind, KINDS_LIMIT},
+    class_kind::{ClassKind, KINDS_LIMIT},
     input::Input,
     memory::{Memory, external},
     sections::{

@@ -6,11 +6,12 @@
 use super::{
     classes::{ClassId, Classes, NAME_LIMIT},
     functions::Functions,
-    labels,
+    labels::{self, Claim},
     memory::Memory,
     owners::Owner,
     sections::Sections,
-    sources::{FileEvidence, FunctionFile, Paths},
+    source_paths::Paths,
+    sources::{FileEvidence, FunctionFile},
 };
 
 /// Bytes of all texts of a table. Those of Envoy have 2.3 MB.
@@ -53,20 +54,6 @@ pub struct Inferred {
     pub name: String,
     /// Path of the source file, empty when unknown.
     pub file: String,
-}
-
-/// The table's entry for one function, in parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim<'a> {
-    pub start: u64,
-    pub bytes: u32,
-    /// Mangled name of the class that has the function, of its own or from a base.
-    pub class: Option<&'a str>,
-    pub slot: Option<u16>,
-    /// Path of the one source file that the function belongs to.
-    pub file: Option<&'a str>,
-    pub file_evidence: FileEvidence,
-    pub in_allocator: bool,
 }
 
 /// A class and its bases, direct and indirect, by their mangled names.

@@ -5,7 +5,10 @@ use iced_x86::{
     OpKind, Register,
 };
 
-use super::{ReadFile, state::Effect};
+use super::state::Effect;
+
+/// Reads bytes at an address of the file, code or not; false where it has none.
+pub(crate) type ReadFile<'read> = &'read dyn Fn(u64, &mut [u8]) -> bool;
 
 /// Code without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]

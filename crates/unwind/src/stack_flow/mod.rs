@@ -16,7 +16,7 @@ mod state;
 use profiler_common::unwind::rule::Rule;
 
 pub(crate) use instructions::CodeRange;
-use instructions::{Flow, Instructions};
+use instructions::{Flow, Instructions, ReadFile};
 use state::FrameState;
 
 /// Entries of a jump table that are followed.
@@ -28,9 +28,6 @@ const INSTRUCTIONS: usize = 400_000;
 /// How often candidates may look at as many instructions as there are, so that hostile code cannot
 /// make this endless.
 const CANDIDATE_ROUNDS: usize = 8;
-
-/// Reads bytes at an address of the file, code or not; false where it has none.
-pub(crate) type ReadFile<'read> = &'read dyn Fn(u64, &mut [u8]) -> bool;
 
 /// The rules of the instructions that could be followed, in ascending order: an address, the first
 /// one behind, and what holds there.

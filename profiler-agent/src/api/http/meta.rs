@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{
-        access::Role,
+        auth::Role,
         dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem, RoleName},
         error::ApiError,
         parameters::Given,

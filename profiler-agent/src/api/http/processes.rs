@@ -12,7 +12,7 @@ use profiler_symbolize::ForecastError;
 
 use crate::{
     api::{
-        access::Role,
+        auth::Role,
         dto::{self, Problem, ProcessDetail, ProcessList, ProcessSymbols},
         error::ApiError,
         parameters::{FromText, Given, parameters},

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     api::{
-        access::Role,
+        auth::Role,
         dto::{ProbeList, Problem, TaskList},
         error::ApiError,
         parameters::Given,

@@ -1,11 +1,10 @@
 //! What chance can explain of a comparison: what makes its sides comparable, what can be tested, and the tests.
 
 use profiler_model::{
-    Pair, Profile, float,
+    Clock, Pair, Profile, float,
     significance::{ALPHA, Test, proportions, rates},
 };
 
-use super::{covered_ns, is_sampled};
 use crate::render::{Value, flamegraph};
 
 /// What makes both sides comparable.
@@ -155,4 +154,15 @@ pub(super) fn code(test: Option<Test>) -> u64 {
     test.map_or(0, |Test { z: _, p }| {
         1 + 2 * parts(p) + u64::from(p < ALPHA)
     })
+}
+
+/// Length of the time that a profile covers.
+fn covered_ns(profile: &Profile) -> u64 {
+    profile.to_ns.saturating_sub(profile.from_ns)
+}
+
+/// True when the numbers of a profile are samples of a clock, which statistics apply to.
+fn is_sampled(profile: &Profile, value: Value) -> bool {
+    let clock = matches!(profile.clock, Clock::CpuClock | Clock::Cycles);
+    clock && value == Value::Count
 }

@@ -12,7 +12,7 @@ use std::{borrow::Cow, collections::HashMap};
 use chance::Measured;
 pub use chance::{Norm, Unknown, Verdict};
 pub use functions::{FunctionChange, Report, report};
-use profiler_model::{Clock, IdleShare, Pair, ProcessKey, Profile};
+use profiler_model::{IdleShare, Pair, ProcessKey, Profile};
 
 use super::{
     Budget, Value,
@@ -66,17 +66,6 @@ pub fn render(a: Side<'_>, b: Side<'_>, view: DiffView) -> Vec<u8> {
         idle: a.idle.zip(b.idle),
     };
     columns::write(&union.labels, &nodes, &meta)
-}
-
-/// Length of the time that a profile covers.
-fn covered_ns(profile: &Profile) -> u64 {
-    profile.to_ns.saturating_sub(profile.from_ns)
-}
-
-/// True when the numbers of a profile are samples of a clock, which statistics apply to.
-fn is_sampled(profile: &Profile, value: Value) -> bool {
-    let clock = matches!(profile.clock, Clock::CpuClock | Clock::Cycles);
-    clock && value == Value::Count
 }
 
 /// The profile with its processes known by name alone: pids are never the same in two tasks.

@@ -11,7 +11,7 @@ use profiler_unwind::{self as unwind, CapturedStack, NativeStack, TableCache};
 
 use super::{
     live_memory::{LiveMemory, LiveStack},
-    worker::Machine,
+    machine::Machine,
 };
 use crate::bpf::Capture;
 

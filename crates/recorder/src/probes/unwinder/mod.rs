@@ -12,6 +12,7 @@
 
 mod asleep;
 mod live_memory;
+mod machine;
 mod oracle;
 mod processes;
 mod worker;
@@ -20,13 +21,14 @@ use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::JoinHandle,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
 use profiler_model::TableCounts;
 use profiler_sandbox::{
@@ -210,7 +212,7 @@ impl Unwinder {
 
     /// Counts since the last call.
     pub(super) fn take_counts(&self) -> TableCounts {
-        std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.counts.lock())
     }
 
     /// Walks what the kernel has sent until now, and ends the thread: as long as that works. One that waits for a file

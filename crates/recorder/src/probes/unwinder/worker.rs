@@ -4,12 +4,13 @@ use std::{
     collections::HashSet,
     os::fd::BorrowedFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, SyncSender, TryRecvError},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use profiler_common::{
     limits::{MAX_CAPTURES_PER_READING, TABLE_PAGES},
     unwind::{
@@ -31,15 +32,11 @@ use profiler_unwind::{
 use super::{
     Command, Purpose, Walked, asleep,
     live_memory::{LiveMemory, LiveStack},
+    machine::Machine,
     oracle::Oracle,
     processes::{Place, Processes},
 };
 use crate::bpf::{Capture, CaptureReader, LoadError, UnwindMaps};
-
-#[cfg(target_arch = "aarch64")]
-pub(super) type Machine = profiler_common::unwind::aarch64::Aarch64;
-#[cfg(not(target_arch = "aarch64"))]
-pub(super) type Machine = profiler_common::unwind::x86_64::X86_64;
 
 /// Longest sleep; pages that wait for room are looked at so often.
 pub(super) const WAIT: Duration = Duration::from_millis(100);
@@ -387,10 +384,7 @@ impl Worker {
         self.seen = now;
         self.counts.blocks = self.tables.blocks_used() as u64;
         let counts = std::mem::take(&mut self.counts);
-        self.shared
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .merge(&counts);
+        self.shared.lock().merge(&counts);
     }
 
     /// Lets pages and slots go where the kernel walks.
