@@ -30,6 +30,8 @@ pub struct ServeOptions {
     pub wrapper: Vec<String>,
     /// Keep data here instead of in a fresh folder.
     pub data_dir: Option<PathBuf>,
+    /// Another build than the one under test.
+    pub program: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -117,7 +119,7 @@ impl Agent {
 
 /// Starts `serve` without waiting for it.
 pub fn launch_serve(options: &ServeOptions, data_dir: &Path, logs: &Path) -> Result<Running> {
-    let agent = paths::agent()?;
+    let agent = options.program.clone().map_or_else(paths::agent, Ok)?;
     let mut command: Vec<String> = options.wrapper.clone();
     command.push(agent.to_string_lossy().into_owned());
     let listen = "--listen=127.0.0.1:0".to_owned();
@@ -131,9 +133,17 @@ pub fn launch_serve(options: &ServeOptions, data_dir: &Path, logs: &Path) -> Res
 
 /// Starts any other command of the agent; `label` names its output files in `logs`.
 pub fn launch(arguments: &[&str], label: &str, logs: &Path) -> Result<Running> {
-    Launch::new(&paths::agent()?, label, logs)
-        .args(arguments)
-        .start()
+    launch_program(&paths::agent()?, arguments, label, logs)
+}
+
+/// The same of a build that is given.
+pub fn launch_program(
+    program: &Path,
+    arguments: &[&str],
+    label: &str,
+    logs: &Path,
+) -> Result<Running> {
+    Launch::new(program, label, logs).args(arguments).start()
 }
 
 /// Where it listens and the file of its token, as soon as it has printed that.

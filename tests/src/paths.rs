@@ -51,6 +51,19 @@ pub fn agent() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// An earlier build of the agent that benches compare with, where `PROFILER_BASELINE` names one.
+pub fn baseline() -> Result<Option<PathBuf>> {
+    let Some(path) = std::env::var_os("PROFILER_BASELINE").map(PathBuf::from) else {
+        return Ok(None);
+    };
+    ensure!(
+        path.is_file(),
+        "PROFILER_BASELINE names {}, which is not a file",
+        path.display()
+    );
+    Ok(Some(path))
+}
+
 /// The Envoy binary: `PROFILER_ENVOY` or what `cargo xtask setup` fetched.
 pub fn envoy() -> Result<PathBuf> {
     let path = match std::env::var_os("PROFILER_ENVOY") {

@@ -33,6 +33,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Parser, Subcommand};
+use load::Comparison;
 use profiler_tests::{
     agent::{Agent, ServeOptions},
     cleanup::scratch_directory,
@@ -40,6 +41,7 @@ use profiler_tests::{
     process::Launch,
     soak::cpu_seconds,
     stats::{Estimate, estimate},
+    wait::wait_for,
     workload::{HOT_FUNCTIONS, SharesReport, Workload},
 };
 use serde::Serialize;
@@ -212,9 +214,11 @@ fn table(figures: Vec<Figure>) -> Vec<Figure> {
 
 fn main() -> Result<()> {
     paths::require_root()?;
+    let baseline = paths::baseline()?;
     let machine = json!({
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
         "cpus": std::thread::available_parallelism()?.get(),
+        "baseline": baseline,
     });
     let document = match Options::parse().what {
         What::OnCpu { pairs, seconds } => json!({
@@ -337,14 +341,16 @@ fn main() -> Result<()> {
 
 fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
     let bench = Bench::new(seconds)?;
+    let comparison = Comparison::from_environment()?;
     let mut figures = Vec::new();
-    for (name, hz, target) in [
+    for (name, hz, kept) in [
         ("control", None, None),
-        ("99hz", Some(99), Some(Target::AtLeast(0.997))),
-        ("999hz", Some(999), Some(Target::AtLeast(0.98))),
+        ("99hz", Some(99), Some(0.997)),
+        ("999hz", Some(999), Some(0.98)),
     ] {
         eprintln!("{name}: {pairs} pairs of {seconds} s");
-        let measured = bench.pairs(pairs, hz)?;
+        let target = hz.and_then(|_hz| comparison.target(kept));
+        let measured = bench.pairs(&comparison, pairs, hz)?;
         let column = |pick: fn(&Pair) -> f64| measured.iter().map(pick).collect::<Vec<_>>();
         let per_cpu = column(|pair| pair.with.per_cpu_second / pair.without.per_cpu_second);
         let per_wall = column(|pair| pair.with.per_wall_second / pair.without.per_wall_second);
@@ -433,32 +439,25 @@ impl Bench {
     }
 
     /// Pairs in the order without, with, with, without, so that drift cancels out.
-    fn pairs(&self, count: u32, hz: Option<u32>) -> Result<Vec<Pair>> {
+    fn pairs(&self, comparison: &Comparison, count: u32, hz: Option<u32>) -> Result<Vec<Pair>> {
+        let run = |hz, agent: &Path| self.run(hz, agent);
         (0..count)
             .map(|index| {
-                let with_first = index % 2 == 1;
-                if with_first {
-                    let with = self.run(hz)?;
-                    Ok(Pair {
-                        without: self.run(None)?,
-                        with,
-                    })
-                } else {
-                    Ok(Pair {
-                        without: self.run(None)?,
-                        with: self.run(hz)?,
-                    })
-                }
+                let (without, with) = comparison.pair(index, hz, None, &run)?;
+                Ok(Pair { without, with })
             })
             .collect()
     }
 
-    /// Runs the program once, sampled at `hz` or alone.
-    fn run(&self, hz: Option<u32>) -> Result<Run> {
+    /// Runs the program once, sampled at `hz` by a build of the agent, or alone.
+    fn run(&self, hz: Option<u32>, agent: &Path) -> Result<Run> {
         let Some(hz) = hz else {
             return Ok(throughput(&self.measure()?));
         };
-        let agent = Agent::start()?;
+        let agent = Agent::start_with(ServeOptions {
+            program: Some(agent.to_owned()),
+            ..ServeOptions::default()
+        })?;
         let id = start_task(&agent, hz)?;
         let before = cpu_seconds(agent.pid())?;
         let began = Instant::now();
@@ -562,7 +561,11 @@ fn start_task(agent: &Agent, hz: u32) -> Result<String> {
     let specification =
         json!({ "kind": "on_cpu", "target": target, "duration_s": null, "frequency_hz": hz });
     let id = agent.api.create_task(&specification)?;
-    agent.api.wait_sampling(&id, LIMIT)?;
+    // Earlier builds gave a task its start before it sampled; its rate is known from then on in all of them.
+    wait_for("the task samples", LIMIT, || {
+        let task = agent.api.task(&id).ok()?;
+        task["effective_frequency_hz"].as_u64()
+    })?;
     Ok(id)
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use profiler_tests::{
     cleanup::{Guard, scratch_directory},
     mesh::{Mesh, MeshOptions},
+    paths,
     process::{Launch, Running},
     wait::wait_for,
     workload::Workload,
@@ -24,6 +25,9 @@ pub(crate) const WRK: &str = "/usr/bin/wrk";
 const CONNECTIONS: &str = "32";
 /// The share of the mesh's greatest rate at which its CPU time is compared.
 const STEADY_SHARE: f64 = 0.5;
+
+/// What is to be kept of what an earlier build keeps.
+const KEPT_OF_BASELINE: f64 = 0.99;
 
 /// One run of a load.
 #[derive(Clone, Copy, Debug)]
@@ -43,26 +47,80 @@ pub(crate) struct Row<B> {
     pub(crate) kept: Option<f64>,
 }
 
+/// What the agent beside a load is compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) agent: PathBuf,
+    /// `None`: with nothing beside the load.
+    baseline: Option<PathBuf>,
+}
+
+impl Comparison {
+    /// As `PROFILER_AGENT` and `PROFILER_BASELINE` say.
+    pub(crate) fn from_environment() -> Result<Self> {
+        Ok(Self {
+            agent: paths::agent()?,
+            baseline: paths::baseline()?,
+        })
+    }
+
+    pub(crate) fn is_with_baseline(&self) -> bool {
+        self.baseline.is_some()
+    }
+
+    /// What the agent is to keep of what its baseline or, without one, the load alone reaches.
+    pub(crate) fn target(&self, kept: Option<f64>) -> Option<Target> {
+        let kept = if self.is_with_baseline() {
+            Some(KEPT_OF_BASELINE)
+        } else {
+            kept
+        };
+        kept.map(Target::AtLeast)
+    }
+
+    /// The first and the second run of a pair, in turn. The agent of the first is the baseline's, or runs nothing.
+    pub(crate) fn pair<B: Copy, T>(
+        &self,
+        index: u32,
+        beside: B,
+        nothing: B,
+        run: &dyn Fn(B, &Path) -> Result<T>,
+    ) -> Result<(T, T)> {
+        let first = || match &self.baseline {
+            Some(baseline) => run(beside, baseline),
+            None => run(nothing, &self.agent),
+        };
+        let second = || run(beside, &self.agent);
+        if index % 2 == 1 {
+            let second = second()?;
+            Ok((first()?, second))
+        } else {
+            Ok((first()?, second()?))
+        }
+    }
+}
+
 /// Pairs of runs without and with each row's companion, in turn, so that a change of the machine's
-/// speed meets all rows.
-pub(crate) fn compare<B: Copy>(
+/// speed meets all rows. With a baseline both runs have the companion, the first as the baseline's agent.
+pub(crate) fn compare<B: Copy + PartialEq>(
+    comparison: &Comparison,
     what: &str,
     rows: &[Row<B>],
     nothing: B,
     pairs: u32,
-    run: impl Fn(B) -> Result<Load>,
+    run: &dyn Fn(B, &Path) -> Result<Load>,
 ) -> Result<Vec<Figure>> {
+    let (one, other) = if comparison.is_with_baseline() {
+        ("beside the baseline", "beside this build")
+    } else {
+        ("alone", "beside")
+    };
     let mut measured: Vec<Vec<(Load, Load)>> = rows.iter().map(|_| Vec::new()).collect();
     for index in 0..pairs {
         for (Row { name, beside, .. }, pairs_of_row) in rows.iter().zip(&mut measured) {
-            let (without, with) = if index % 2 == 1 {
-                let with = run(*beside)?;
-                (run(nothing)?, with)
-            } else {
-                (run(nothing)?, run(*beside)?)
-            };
+            let (without, with) = comparison.pair(index, *beside, nothing, run)?;
             eprintln!(
-                "{what}, pair {} of {pairs}, {name}: {:.0} requests/s alone, {:.0} beside; \
+                "{what}, pair {} of {pairs}, {name}: {:.0} requests/s {one}, {:.0} {other}; \
                  p99 {:.0} and {:.0} us; CPU {:.1} and {:.1} us",
                 index + 1,
                 without.per_second,
@@ -76,13 +134,17 @@ pub(crate) fn compare<B: Copy>(
         }
     }
     let mut figures = Vec::new();
-    for (Row { name, kept, .. }, pairs) in rows.iter().zip(measured) {
+    for (Row { name, beside, kept }, pairs) in rows.iter().zip(measured) {
         let column = |pick: fn(&(Load, Load)) -> f64| pairs.iter().map(pick).collect::<Vec<_>>();
         figures.push(figure(
             &format!("{what}_requests_kept_{name}"),
             "ratio",
             column(|(without, with)| with.per_second / without.per_second),
-            kept.map(Target::AtLeast),
+            if *beside == nothing {
+                None
+            } else {
+                comparison.target(*kept)
+            },
         ));
         figures.push(figure(
             &format!("{what}_p99_{name}"),
@@ -107,12 +169,13 @@ pub(crate) fn compare<B: Copy>(
 }
 
 /// The mesh as fast as it can, and at a fixed rate for its CPU time.
-pub(crate) fn compare_mesh<B: Copy>(
+pub(crate) fn compare_mesh<B: Copy + PartialEq>(
+    comparison: &Comparison,
     rows: &[Row<B>],
     nothing: B,
     pairs: u32,
     seconds: f64,
-    beside: impl Fn(B, &dyn Fn() -> Result<Load>) -> Result<Load>,
+    beside: impl Fn(B, &Path, &dyn Fn() -> Result<Load>) -> Result<Load>,
 ) -> Result<Vec<Figure>> {
     let mesh = Mesh::up(&MeshOptions {
         workers: 2,
@@ -120,8 +183,8 @@ pub(crate) fn compare_mesh<B: Copy>(
         ..MeshOptions::default()
     })?;
     let duration = Duration::from_secs_f64(seconds);
-    let run = |what: B, rate: u32| -> Result<Load> {
-        beside(what, &|| {
+    let run = |what: B, agent: &Path, rate: u32| -> Result<Load> {
+        beside(what, agent, &|| {
             let before = machine_cpu_seconds()?;
             let report = mesh.run_load_at(rate, duration)?;
             let spent = machine_cpu_seconds()? - before;
@@ -134,20 +197,27 @@ pub(crate) fn compare_mesh<B: Copy>(
         })
     };
     // The first load finds cold caches and connections.
-    run(nothing, 0)?;
-    let greatest = run(nothing, 0)?.per_second;
+    run(nothing, &comparison.agent, 0)?;
+    let greatest = run(nothing, &comparison.agent, 0)?.per_second;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a rate of some thousand"
     )]
     let steady = (greatest * STEADY_SHARE).max(1.0) as u32;
-    let mut figures = compare("mesh", rows, nothing, pairs, |what| run(what, 0))?;
+    let fast = |what: B, agent: &Path| run(what, agent, 0);
+    let mut figures = compare(comparison, "mesh", rows, nothing, pairs, &fast)?;
     let name = format!("mesh_at_{steady}_per_second");
     let without_goals: Vec<Row<B>> = rows.iter().map(|row| Row { kept: None, ..*row }).collect();
-    figures.extend(compare(&name, &without_goals, nothing, pairs, |what| {
-        run(what, steady)
-    })?);
+    let slow = |what: B, agent: &Path| run(what, agent, steady);
+    figures.extend(compare(
+        comparison,
+        &name,
+        &without_goals,
+        nothing,
+        pairs,
+        &slow,
+    )?);
     Ok(figures)
 }
 

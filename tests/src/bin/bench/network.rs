@@ -10,7 +10,6 @@ use anyhow::{Context as _, Result, ensure};
 use profiler_tests::{
     agent,
     cleanup::scratch_directory,
-    paths,
     process::{Launch, Running},
     wait::wait_for,
 };
@@ -19,7 +18,7 @@ use serde_json::Value;
 
 use super::{
     Figure, LIMIT, cpu_seconds,
-    load::{NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
+    load::{Comparison, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
     peak_rss_mb,
 };
 
@@ -77,13 +76,13 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
     for program in [NGINX, WRK, BPFTRACE] {
         ensure!(Path::new(program).exists(), "no {program}");
     }
-    let has_timed_mode = has_timed_mode()?;
-    if !has_timed_mode {
-        eprintln!("this agent has no mode that takes times of calls");
-    }
+    let comparison = Comparison::from_environment()?;
     let rows = |light_keeps: Option<f64>| -> Vec<Row<Beside>> {
         ROWS.iter()
-            .filter(|(_, beside)| has_timed_mode || *beside != Beside::Timed)
+            // Peers have no earlier build.
+            .filter(|(_, beside)| {
+                !(comparison.is_with_baseline() && matches!(beside, Beside::Peer(_)))
+            })
             .map(|&(name, beside)| Row {
                 name,
                 beside,
@@ -94,27 +93,36 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
     let nginx = WebServer::nginx(Transport::Plain)?;
     let mut figures = Vec::new();
     for (name, keep_alive) in [("keep_alive", true), ("short", false)] {
-        let run = |beside| {
-            let companion = Companion::start(beside, &nginx.folder)?;
+        let run = |beside, agent: &Path| {
+            let companion = Companion::start(beside, agent, &nginx.folder)?;
             let load = nginx.load(keep_alive, options.seconds)?;
             companion.end(nginx.port)?;
             Ok(load)
         };
-        run(Beside::Nothing)?;
+        run(Beside::Nothing, &comparison.agent)?;
         let rows = rows(keep_alive.then_some(KEEP_ALIVE_KEPT));
-        figures.extend(compare(name, &rows, Beside::Nothing, options.pairs, run)?);
+        let pairs = options.pairs;
+        figures.extend(compare(
+            &comparison,
+            name,
+            &rows,
+            Beside::Nothing,
+            pairs,
+            &run,
+        )?);
     }
     drop(nginx);
     let (folder, _guard) = scratch_directory("bench")?;
     let (pairs, seconds) = (options.mesh_pairs, options.mesh_seconds);
     let rows = rows(Some(MESH_KEPT));
     figures.extend(compare_mesh(
+        &comparison,
         &rows,
         Beside::Nothing,
         pairs,
         seconds,
-        |beside, load| {
-            let companion = Companion::start(beside, &folder)?;
+        |beside, agent, load| {
+            let companion = Companion::start(beside, agent, &folder)?;
             let load = load()?;
             companion.end(profiler_tests::mesh::SERVER_PORT)?;
             Ok(load)
@@ -131,7 +139,7 @@ enum Companion {
 }
 
 impl Companion {
-    fn start(beside: Beside, folder: &Path) -> Result<Self> {
+    fn start(beside: Beside, agent: &Path, folder: &Path) -> Result<Self> {
         let more: &[&str] = match beside {
             Beside::Nothing => return Ok(Self::None),
             Beside::Peer(hooks) => return Ok(Self::Peer(peer(hooks, folder)?)),
@@ -140,7 +148,7 @@ impl Companion {
         };
         let mut arguments = vec!["net", "--all", "--duration=3600s", "--json"];
         arguments.extend(more);
-        let agent = agent::launch(&arguments, "net", folder)?;
+        let agent = agent::launch_program(agent, &arguments, "net", folder)?;
         wait_for("the agent watches", LIMIT, || {
             agent.errors().contains("watching").then_some(())
         })
@@ -205,13 +213,4 @@ fn peer(hooks: usize, folder: &Path) -> Result<Running> {
         .start()?;
     peer.wait_for_line(PEER_LIMIT, |line| (line == "attached").then_some(()))?;
     Ok(peer)
-}
-
-/// Whether `net` can take the times of calls.
-fn has_timed_mode() -> Result<bool> {
-    let help = std::process::Command::new(paths::agent()?)
-        .args(["net", "--help"])
-        .output()
-        .context("ask the agent for its options")?;
-    Ok(String::from_utf8_lossy(&help.stdout).contains("--timed"))
 }

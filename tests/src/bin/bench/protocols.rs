@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     Figure, LIMIT, cpu_seconds,
-    load::{NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
+    load::{Comparison, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
     peak_rss_mb,
 };
 
@@ -129,16 +129,18 @@ fn server(
         Seen::Plaintext => options.seconds,
         Seen::Ciphertext => options.tls_seconds,
     };
-    let run = |beside| {
-        let companion = Companion::start(beside, &pids, &server.folder)?;
+    let run = |beside, agent: &Path| {
+        let companion = Companion::start(beside, agent, &pids, &server.folder)?;
         let load = server.load(true, seconds)?;
         if let Some(companion) = companion {
             companion.end(seen)?;
         }
         Ok(load)
     };
-    run(Beside::Nothing)?;
-    compare(name, rows, Beside::Nothing, options.pairs, run)
+    let comparison = Comparison::from_environment()?;
+    run(Beside::Nothing, &comparison.agent)?;
+    let pairs = options.pairs;
+    compare(&comparison, name, rows, Beside::Nothing, pairs, &run)
 }
 
 /// Both sidecars are watched.
@@ -150,15 +152,24 @@ fn mesh(options: &Options) -> Result<Vec<Figure>> {
     ]);
     let (folder, _guard) = scratch_directory("bench")?;
     let (pairs, seconds) = (options.mesh_pairs, options.mesh_seconds);
-    compare_mesh(&rows, Beside::Nothing, pairs, seconds, |beside, load| {
-        let companion = Companion::start(beside, &envoys()?, &folder)?;
-        let load = load()?;
-        if let Some(companion) = companion {
-            // The applications' sides of the sidecars are plain.
-            companion.end(Seen::Plaintext)?;
-        }
-        Ok(load)
-    })
+    let comparison = Comparison::from_environment()?;
+    let nothing = Beside::Nothing;
+    compare_mesh(
+        &comparison,
+        &rows,
+        nothing,
+        pairs,
+        seconds,
+        |beside, agent, load| {
+            let companion = Companion::start(beside, agent, &envoys()?, &folder)?;
+            let load = load()?;
+            if let Some(companion) = companion {
+                // The applications' sides of the sidecars are plain.
+                companion.end(Seen::Plaintext)?;
+            }
+            Ok(load)
+        },
+    )
 }
 
 /// The sidecars of the only mesh that runs.
@@ -182,7 +193,7 @@ struct Companion {
 }
 
 impl Companion {
-    fn start(beside: Beside, pids: &[u32], folder: &Path) -> Result<Option<Self>> {
+    fn start(beside: Beside, agent: &Path, pids: &[u32], folder: &Path) -> Result<Option<Self>> {
         let command = match beside {
             Beside::Nothing => return Ok(None),
             Beside::Light => "net",
@@ -196,7 +207,7 @@ impl Companion {
         if beside == Beside::RequestsWithTls {
             arguments.push("--tls");
         }
-        let agent = agent::launch(&arguments, command, folder)?;
+        let agent = agent::launch_program(agent, &arguments, command, folder)?;
         wait_for("the agent watches", LIMIT, || {
             (agent.errors().contains("watching") || agent.errors().contains("looking for requests"))
                 .then_some(())

@@ -10,7 +10,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Bench, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf};
+use super::{Bench, Comparison, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf};
 
 /// Samples per second and CPU.
 const HZ: u32 = 999;
@@ -37,6 +37,7 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
 /// its speed.
 fn one_program(runs: u32, unwanted_ns: f64) -> Result<Vec<Figure>> {
     let bench = Bench::new(3.0)?;
+    let comparison = Comparison::from_environment()?;
     let (mut tables, mut pointers) = (Vec::new(), Vec::new());
     for index in 0..runs {
         eprintln!("run {} of {runs} of a program 30 frames deep", index + 1);
@@ -48,7 +49,8 @@ fn one_program(runs: u32, unwanted_ns: f64) -> Result<Vec<Figure>> {
     let kept = |pair: &Pair| pair.with.per_wall_second / pair.without.per_wall_second;
     let throughput = |hz| -> Result<Vec<f64>> {
         eprintln!("{} pairs at {hz:?} Hz", 2 * runs);
-        Ok(bench.pairs(2 * runs, hz)?.iter().map(kept).collect())
+        let pairs = bench.pairs(&comparison, 2 * runs, hz)?;
+        Ok(pairs.iter().map(kept).collect())
     };
     let control = throughput(None)?;
     let sampled = throughput(Some(HZ))?;
