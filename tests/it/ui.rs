@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::targets::{Targets, busy_mesh, finish_task, mesh_with_mtls, start_task, stop_load};
 
-const BROWSER: Duration = Duration::from_mins(10);
+/// A script of many pages beside compilers and emulators.
+const BROWSER: Duration = Duration::from_mins(30);
 const START: Duration = Duration::from_secs(20);
 /// The user `nobody`.
 const NOBODY: &str = "65534";

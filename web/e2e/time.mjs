@@ -134,7 +134,10 @@ async function heatMaps(checks, page, mock) {
   await checks.run("the sub-second map is walked and picked with the keyboard", async () => {
     await page.goto(`${mock.origin}/?view=task&id=1&time=subsecond`);
     const slider = page.locator(".heat-box");
-    await page.waitForFunction(() => (document.querySelector(".heat-canvas")?.clientWidth ?? 0) > 200);
+    // Keys walk the cells once these are there.
+    await page.waitForFunction(
+      () => Number(document.querySelector(".heat-box")?.getAttribute("aria-valuemax")) > 0,
+    );
     await slider.focus();
     for (const key of ["ArrowRight", "ArrowRight", "ArrowDown"]) await page.keyboard.press(key);
     const text = await slider.getAttribute("aria-valuetext");
