@@ -4,7 +4,7 @@
 //! way it goes and what is missing. Recorded transcripts are inputs of this form too (`input`).
 
 use profiler_protocols::{
-    CANDIDATES, Connection, Direction, Exchange, Facts, Limits, Options, Piece, Protocol,
+    CANDIDATES, Connection, ConnectionFacts, Direction, Exchange, Limits, Options, Piece, Protocol,
 };
 
 /// Detection among all protocols.
@@ -81,7 +81,7 @@ fn detect(bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };
-    let facts = Facts {
+    let facts = ConnectionFacts {
         server_port: 0,
         joined: flags & 1 != 0,
         is_udp: flags & 2 != 0,

@@ -4,7 +4,7 @@ use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use procfs::{FromRead as _, process::Stat};
 use profiler_model::ProcessKey;
-use profiler_sandbox::broker::{self, Operation, Place, Source};
+use profiler_sandbox::broker::{self, Operation, OwnPath, Source};
 use rustix::fs::{Mode, OFlags};
 
 /// Largest `stat` file that is read; the kernel writes a few hundred bytes.
@@ -57,19 +57,19 @@ pub struct ProcDir {
 
 impl ProcDir {
     pub fn open(pid: u32) -> io::Result<Self> {
-        let dir = broker::open_path(Place::at(format!("/proc/{pid}")))?.into();
+        let dir = broker::open_path(OwnPath::at(format!("/proc/{pid}")))?.into();
         Ok(Self { dir, pid })
     }
 
     /// Reads at most `limit` bytes of a file; what lies beyond is left away.
     pub fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        broker::read(Place::below(&self.dir, name), limit)
+        broker::read(OwnPath::below(&self.dir, name), limit)
     }
 
     /// The same for a file that shows memory of the process, which may have to be read from its files first. Fails when
     /// these do not answer.
     pub fn read_memory(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        broker::read_of(self.pid, Place::below(&self.dir, name), limit)
+        broker::read_of(self.pid, OwnPath::below(&self.dir, name), limit)
     }
 
     /// The folder `/proc/PID` itself.
@@ -79,12 +79,12 @@ impl ProcDir {
 
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
     pub fn open_root(&self) -> io::Result<OwnedFd> {
-        broker::open_path_of(self.pid, Place::below(&self.dir, "root"))
+        broker::open_path_of(self.pid, OwnPath::below(&self.dir, "root"))
     }
 
     /// Target of a link as text; bytes that are not UTF-8 are replaced.
     pub fn read_link(&self, name: &str) -> io::Result<String> {
-        let target = broker::read_link(Place::below(&self.dir, name))?;
+        let target = broker::read_link(OwnPath::below(&self.dir, name))?;
         Ok(String::from_utf8_lossy(&target).into_owned())
     }
 
@@ -103,7 +103,7 @@ impl ProcDir {
 
     /// `stat` of every thread, at most `limit` of them.
     pub fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
-        let entries = broker::list(Place::below(&self.dir, "task"), limit).unwrap_or_default();
+        let entries = broker::list(OwnPath::below(&self.dir, "task"), limit).unwrap_or_default();
         entries
             .into_iter()
             .filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok())
@@ -127,7 +127,7 @@ pub fn is_running(key: ProcessKey) -> bool {
 
 /// Reads at most `limit` bytes of a file of the agent's own host.
 pub fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
-    broker::read(Place::at(path), limit)
+    broker::read(OwnPath::at(path), limit)
 }
 
 /// A process as it was at one moment, to look at its mappings.
@@ -180,7 +180,7 @@ impl Operation for Look {
         let maps = process.read("maps", self.limit)?;
         let after = process.read("stat", STAT_LIMIT)?;
         let root = process.open_root()?;
-        let link = |name| broker::read_link(Place::below(&process.dir, name)).unwrap_or_default();
+        let link = |name| broker::read_link(OwnPath::below(&process.dir, name)).unwrap_or_default();
         let (chroot, namespace) = (link("root"), link("ns/mnt"));
         Ok(Glimpse {
             stats: [before, after],

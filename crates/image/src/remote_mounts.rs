@@ -19,7 +19,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use profiler_sandbox::broker::{self, Device, Place};
+use profiler_sandbox::broker::{self, Device, OwnPath};
 
 /// Largest mountinfo that is read: some 20,000 mounts.
 const TEXT_LIMIT: usize = 4 << 20;
@@ -140,7 +140,7 @@ pub struct ProcessMounts {
 impl ProcessMounts {
     /// Of the process whose folder in `/proc` is given. Fails when it is gone.
     pub fn read(process: &Arc<OwnedFd>) -> io::Result<Self> {
-        let part = |name: &str| broker::read_link(Place::below(process, name));
+        let part = |name: &str| broker::read_link(OwnPath::below(process, name));
         Ok(Self::seen_by(process, &part("ns/mnt")?, &part("root")?))
     }
 
@@ -148,7 +148,7 @@ impl ProcessMounts {
     /// what the host sees.
     pub fn seen_by(process: &Arc<OwnedFd>, namespace: &[u8], root: &[u8]) -> Self {
         let read = || -> io::Result<Mounts> {
-            let text = broker::read(Place::below(process, "mountinfo"), TEXT_LIMIT)?;
+            let text = broker::read(OwnPath::below(process, "mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
         };
         // Two processes of one namespace see different parts of it when their roots differ.
@@ -176,7 +176,7 @@ impl ProcessMounts {
     /// Of the agent itself.
     pub fn of_agent() -> Self {
         let read = || {
-            let text = broker::read(Place::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
+            let text = broker::read(OwnPath::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
         };
         Self {
@@ -413,7 +413,7 @@ fn host() -> Arc<Mounts> {
     let read = || {
         let mut all = Vec::new();
         for path in ["/proc/self/mountinfo", "/proc/1/mountinfo"] {
-            let text = broker::read(Place::at(path), TEXT_LIMIT).unwrap_or_default();
+            let text = broker::read(OwnPath::at(path), TEXT_LIMIT).unwrap_or_default();
             all.extend(Mounts::parse(&text).all);
         }
         Ok(Mounts {

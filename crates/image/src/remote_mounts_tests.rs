@@ -160,7 +160,7 @@ fn every_name_of_a_setting_is_understood() {
 /// The root of this machine may be anything; that it has one is enough.
 #[test]
 fn own_mounts_are_read() {
-    let process = broker::open_path(Place::at("/proc/self")).unwrap();
+    let process = broker::open_path(OwnPath::at("/proc/self")).unwrap();
     let mounts = ProcessMounts::read(&Arc::new(process)).unwrap();
     assert!(!mounts.own.all.is_empty());
     assert!(mounts.look_up(b"/").device.is_some());

@@ -14,7 +14,7 @@ use opening::Held;
 
 /// What is known of a connection beside its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ConnectionFacts {
     pub server_port: u16,
     /// It was there before: its first piece is not its beginning.
     pub joined: bool,
@@ -45,7 +45,7 @@ const MOST_SECOND_LOOKS: u32 = 3;
 #[derive(Debug)]
 pub struct Connection {
     options: Options,
-    facts: Facts,
+    facts: ConnectionFacts,
     candidates: &'static [Candidate],
     state: State,
     /// Protocols that it was taken for, and does not speak.
@@ -73,11 +73,15 @@ enum State {
 }
 
 impl Connection {
-    pub fn new(options: Options, facts: Facts) -> Self {
+    pub fn new(options: Options, facts: ConnectionFacts) -> Self {
         Self::among(CANDIDATES, options, facts)
     }
 
-    pub(crate) fn among(candidates: &'static [Candidate], options: Options, facts: Facts) -> Self {
+    pub(crate) fn among(
+        candidates: &'static [Candidate],
+        options: Options,
+        facts: ConnectionFacts,
+    ) -> Self {
         Self {
             options,
             facts,

@@ -9,12 +9,12 @@ mod session;
 
 use super::{Candidate, Opening, Protocol, Verdict, framed::Framed, reader::Reader};
 use apis::Api;
-use session::Session;
+use session::KafkaSession;
 
 pub(crate) const KAFKA: Candidate = Candidate {
     protocol: Protocol::Kafka,
     recognise,
-    start: |options, joined| Box::new(Framed::new(Session::new(options), joined)),
+    start: |options, joined| Box::new(Framed::new(KafkaSession::new(options), joined)),
 };
 
 /// The length before each message.

@@ -45,7 +45,7 @@ mod testing;
 #[cfg(test)]
 mod transcripts;
 
-pub use connection::{Connection, Facts, Trouble};
+pub use connection::{Connection, ConnectionFacts, Trouble};
 pub use decoder::{
     Candidate, Decoder, Limits, Opening, Options, PerDirection, Verdict, WrongProtocol,
 };

@@ -9,12 +9,12 @@ mod session;
 
 use super::{Candidate, Opening, Protocol, Verdict, framed::Framed};
 use message::{Header, Message};
-use session::Session;
+use session::MongodbSession;
 
 pub(crate) const MONGODB: Candidate = Candidate {
     protocol: Protocol::MongoDb,
     recognise,
-    start: |options, joined| Box::new(Framed::new(Session::new(options), joined)),
+    start: |options, joined| Box::new(Framed::new(MongodbSession::new(options), joined)),
 };
 
 fn recognise(opening: &Opening<'_>) -> Verdict {

@@ -16,12 +16,12 @@ use super::{
     sql::{Dialect, fold},
 };
 use command::Command;
-use session::Session;
+use session::MysqlSession;
 
 pub(crate) const MYSQL: Candidate = Candidate {
     protocol: Protocol::MySql,
     recognise,
-    start: |options, joined| Box::new(Framed::new(Session::new(options, joined), joined)),
+    start: |options, joined| Box::new(Framed::new(MysqlSession::new(options, joined), joined)),
 };
 
 /// A length of three bytes and the number of the packet.

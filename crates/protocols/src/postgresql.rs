@@ -13,12 +13,12 @@ use super::{
     frames::{Extent, begins_with_frames},
     reader::Reader,
 };
-use session::Session;
+use session::PostgresqlSession;
 
 pub(crate) const POSTGRESQL: Candidate = Candidate {
     protocol: Protocol::PostgreSql,
     recognise,
-    start: |options, joined| Box::new(Framed::new(Session::new(options, joined), joined)),
+    start: |options, joined| Box::new(Framed::new(PostgresqlSession::new(options, joined), joined)),
 };
 
 /// A type and a length that counts itself.

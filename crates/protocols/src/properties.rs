@@ -4,7 +4,9 @@
 //! A test makes conversations of random requests and hands them to [`check`], which is the same for all
 //! protocols. Requests need routes of their own, by which they are known again.
 
-use super::{Candidate, Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Trouble};
+use super::{
+    Candidate, Connection, ConnectionFacts, Direction, Exchange, Options, Outcome, Piece, Trouble,
+};
 use crate::testing::{Call, MILLISECOND, Numbers};
 
 /// What both ends say over one connection.
@@ -90,7 +92,7 @@ pub(crate) fn seeds(many: u64) -> std::ops::Range<u64> {
 pub(crate) fn check(
     conversation: &Conversation,
     candidates: &'static [Candidate],
-    facts: Facts,
+    facts: ConnectionFacts,
     seed: u64,
 ) -> Outcomes {
     let mut numbers = Numbers::new(seed);
@@ -185,7 +187,7 @@ fn cut(
 
 fn play(
     pieces: &[Moved],
-    (candidates, facts): (&'static [Candidate], Facts),
+    (candidates, facts): (&'static [Candidate], ConnectionFacts),
     sight: Sight,
 ) -> (Vec<Exchange>, Trouble) {
     let mut numbers = Numbers::new(sight.seed);
@@ -193,7 +195,7 @@ fn play(
     let mut connection = Connection::among(
         candidates,
         Options::default(),
-        Facts {
+        ConnectionFacts {
             joined: facts.joined || sight.from > 0,
             ..facts
         },

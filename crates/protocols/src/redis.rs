@@ -11,8 +11,8 @@ use super::{
     Candidate, Decoder, Direction, Exchange, Opening, Options, Piece, Protocol, Verdict,
     WrongProtocol, decoder::PerDirection, frames::Rest,
 };
-use session::Session;
-use values::{Found, Value, Values};
+use session::RedisSession;
+use values::{NextValue, Value, Values};
 
 pub(crate) const REDIS: Candidate = Candidate {
     protocol: Protocol::Redis,
@@ -76,15 +76,15 @@ fn command_of(bytes: &[u8]) -> Option<String> {
 }
 
 fn begins_an_array(bytes: &[u8]) -> bool {
-    first_array(bytes, |found| matches!(found, Found::Wait))
+    first_array(bytes, |found| matches!(found, NextValue::Wait))
 }
 
 /// Whether all of the first command is there.
 fn is_whole(bytes: &[u8]) -> bool {
-    first_array(bytes, |found| matches!(found, Found::Value(_)))
+    first_array(bytes, |found| matches!(found, NextValue::Value(_)))
 }
 
-fn first_array(bytes: &[u8], holds: impl Fn(&Found) -> bool) -> bool {
+fn first_array(bytes: &[u8], holds: impl Fn(&NextValue) -> bool) -> bool {
     let mut values = Values::new(Direction::ToServer);
     let mut rest = Rest {
         bytes,
@@ -99,7 +99,7 @@ const CONFIRMED: u32 = 2;
 
 #[derive(Debug)]
 struct Redis {
-    session: Session,
+    session: RedisSession,
     ways: PerDirection<Way>,
     last_ns: u64,
     /// When replies last went by, read or not.
@@ -134,7 +134,7 @@ impl Redis {
             not_understood: 0,
         };
         Self {
-            session: Session::new(options, joined),
+            session: RedisSession::new(options, joined),
             ways: PerDirection {
                 to_server: way(Direction::ToServer),
                 to_client: way(Direction::ToClient),
@@ -240,22 +240,22 @@ impl Decoder for Redis {
                 break;
             }
             match way.values.next(&mut rest) {
-                Found::Wait => break,
-                Found::Value(value) => {
+                NextValue::Wait => break,
+                NextValue::Value(value) => {
                     way.count = way.count.saturating_add(1);
                     match direction {
                         Direction::ToServer => self.session.command(&value, out),
                         Direction::ToClient => self.session.reply(&value, out),
                     }
                 }
-                Found::Invalid if way.count < CONFIRMED => return Err(WrongProtocol),
-                Found::Invalid => {
+                NextValue::Invalid if way.count < CONFIRMED => return Err(WrongProtocol),
+                NextValue::Invalid => {
                     way.not_understood += rest.length();
                     way.values.abandon();
                     self.lose(direction, out);
                     break;
                 }
-                Found::Lost(cut) => {
+                NextValue::Lost(cut) => {
                     self.cut(direction, cut, &rest, out);
                     break;
                 }
@@ -311,22 +311,22 @@ impl Decoder for Redis {
 
 /// Whether a piece begins with a value, after a gap: a known command, or no more replies than commands
 /// wait for, that are whole or run on behind the piece.
-fn resumes(session: &Session, piece: &Piece<'_>) -> bool {
+fn resumes(session: &RedisSession, piece: &Piece<'_>) -> bool {
     let mut values = Values::new(piece.direction);
     let mut rest = Rest::of(piece);
     let mut replies = 0;
     let valid = loop {
         match values.next(&mut rest) {
-            Found::Value(value) => replies += usize::from(!is_push(&value)),
-            Found::Wait => {
+            NextValue::Value(value) => replies += usize::from(!is_push(&value)),
+            NextValue::Wait => {
                 replies += usize::from(values.is_inside());
                 break true;
             }
-            Found::Lost(cut) => {
+            NextValue::Lost(cut) => {
                 replies += usize::from(cut.is_some_and(|value| !is_push(&value)));
                 break true;
             }
-            Found::Invalid => break false,
+            NextValue::Invalid => break false,
         }
     };
     match piece.direction {
@@ -345,9 +345,9 @@ fn is_pushed(piece: &Piece<'_>) -> bool {
     let mut rest = Rest::of(piece);
     loop {
         match values.next(&mut rest) {
-            Found::Value(value) if value.kind == b'>' => {}
-            Found::Wait => return !values.is_inside(),
-            Found::Value(_) | Found::Lost(_) | Found::Invalid => return false,
+            NextValue::Value(value) if value.kind == b'>' => {}
+            NextValue::Wait => return !values.is_inside(),
+            NextValue::Value(_) | NextValue::Lost(_) | NextValue::Invalid => return false,
         }
     }
 }

@@ -9,7 +9,7 @@ mod stores;
 use std::collections::VecDeque;
 
 use crate::{
-    Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status,
+    Connection, ConnectionFacts, Direction, Exchange, Options, Outcome, Piece, Status,
     testing::{MILLISECOND, Numbers, check_sound},
 };
 use stores::{Asked, Store};
@@ -133,7 +133,7 @@ fn check(store: &Store, sight: Sight) -> (usize, usize) {
     let (said, mut truths) = conversation(store, &mut numbers, sight.client);
     let mut connection = Connection::new(
         Options::default(),
-        Facts {
+        ConnectionFacts {
             server_port: store.port,
             joined: sight.joined,
             is_udp: false,

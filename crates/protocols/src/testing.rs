@@ -1,6 +1,6 @@
 //! Transcripts of real connections, cut and captured in any way, through a [`Connection`].
 
-use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status};
+use super::{Connection, ConnectionFacts, Direction, Exchange, Options, Outcome, Piece, Status};
 
 /// What one end sent in one call.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ pub(crate) const WHOLE: Cut = Cut {
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
-pub(crate) fn facts(server_port: u16) -> Facts {
-    Facts {
+pub(crate) fn facts(server_port: u16) -> ConnectionFacts {
+    ConnectionFacts {
         server_port,
         joined: false,
         is_udp: false,
@@ -94,7 +94,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(facts: Facts) -> Self {
+    pub(crate) fn new(facts: ConnectionFacts) -> Self {
         Self {
             connection: Connection::new(Options::default(), facts),
             now_ns: 1_000 * MILLISECOND,
@@ -158,7 +158,7 @@ impl Driver {
     }
 }
 
-pub(crate) fn run(calls: &[Call], facts: Facts, cut: Cut) -> Driver {
+pub(crate) fn run(calls: &[Call], facts: ConnectionFacts, cut: Cut) -> Driver {
     let mut driver = Driver::new(facts);
     for (number, call) in calls.iter().enumerate() {
         let seed = cut.seed.map(|seed| seed * 1000 + number as u64);
@@ -220,7 +220,7 @@ pub(crate) fn check_sound(exchanges: &[Exchange]) {
 
 /// Connections through random cuts give what they give whole, sizes and all but times; with little
 /// captured, no more is given, and what is given is right or unknown.
-pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
+pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: ConnectionFacts) {
     for calls in connections {
         let whole = run(calls, facts, WHOLE);
         check_sound(&whole.out);

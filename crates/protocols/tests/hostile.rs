@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 mod hostile {
-    use profiler_protocols::{Connection, Direction, Exchange, Facts, Options, Piece};
+    use profiler_protocols::{Connection, ConnectionFacts, Direction, Exchange, Options, Piece};
 
     const CLIENT: Direction = Direction::ToServer;
     const SERVER: Direction = Direction::ToClient;
@@ -26,7 +26,7 @@ mod hostile {
 
     impl Peer {
         fn new(server_port: u16) -> Self {
-            let facts = Facts {
+            let facts = ConnectionFacts {
                 server_port,
                 joined: false,
                 is_udp: false,

@@ -13,7 +13,7 @@ use std::{
 
 use profiler_image::{elf_layout::kernel_build_id, proc_dir};
 use profiler_model::{ModuleKind, NameSource};
-use profiler_sandbox::broker::{self, Place};
+use profiler_sandbox::broker::{self, OwnPath};
 
 use super::{demangle::demangle, native::Names};
 
@@ -128,7 +128,7 @@ impl Kernel {
         }
         self.read_at = Some(Instant::now());
         self.cache.clear();
-        let table = match broker::open(Place::at("/proc/kallsyms")) {
+        let table = match broker::open(OwnPath::at("/proc/kallsyms")) {
             Ok(file) => Table::read(file),
             Err(_) => Table::empty(KernelSymbols::Missing),
         };

@@ -22,7 +22,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use profiler_image::{build_id, elf_layout::Segment};
 use profiler_model::NameSource;
-use profiler_sandbox::broker::{self, Place};
+use profiler_sandbox::broker::{self, OwnPath};
 
 use super::{
     pack_file::{PackError, PackInfo, READER, examine, io_error},
@@ -195,7 +195,7 @@ impl SymbolPacks {
         }
         let source = kept?;
         let path = inner.kept_path(build_id, source)?;
-        let file = broker::open(Place::at(&path))
+        let file = broker::open(OwnPath::at(&path))
             .inspect_err(
                 |error| tracing::warn!(path = %path.display(), %error, "open a symbol file"),
             )
@@ -412,7 +412,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 fn read_kept(folder: &Path, unfinished: &mut Vec<PathBuf>) -> BTreeMap<Vec<u8>, PackInfo> {
     let mut kept: BTreeMap<Vec<u8>, PackInfo> = BTreeMap::new();
     // There is no folder before the first one is kept.
-    let entries = broker::list(Place::at(folder), FILES_LIMIT).unwrap_or_default();
+    let entries = broker::list(OwnPath::at(folder), FILES_LIMIT).unwrap_or_default();
     for broker::Entry { name, .. } in entries {
         let path = folder.join(&name);
         let name = name.to_string_lossy();
@@ -428,7 +428,7 @@ fn read_kept(folder: &Path, unfinished: &mut Vec<PathBuf>) -> BTreeMap<Vec<u8>, 
             FETCHED => NameSource::Debuginfod,
             _ => continue,
         };
-        let examined = broker::open(Place::at(path))
+        let examined = broker::open(OwnPath::at(path))
             .map_err(io_error("open the symbol file"))
             .and_then(|file| examine(&file, source));
         match examined {

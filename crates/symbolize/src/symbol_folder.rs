@@ -14,7 +14,7 @@ use std::{
 
 use profiler_image::module_file::{Links, open_in_root};
 use profiler_model::NameSource;
-use profiler_sandbox::broker::{self, Place};
+use profiler_sandbox::broker::{self, OwnPath};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::pack_file::{self, PackInfo};
@@ -94,7 +94,7 @@ impl SymbolFolder {
     }
 
     fn scan_folder(&mut self, folder: &Path, depth: usize, left: &mut usize) {
-        let entries = match broker::list(Place::at(folder), ENTRIES_LIMIT) {
+        let entries = match broker::list(OwnPath::at(folder), ENTRIES_LIMIT) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "read the folder of symbol files");

@@ -218,7 +218,7 @@ impl Symbolizer {
             let address = code_address(index, *address);
             let found = self.kernel.names(address);
             self.quality.frame(found.names.source);
-            let place = Place {
+            let place = CodeLocation {
                 space: FrameSpace::Kernel,
                 kind: found.kind,
                 path: &found.module,
@@ -333,7 +333,7 @@ impl Symbolizer {
         into: &mut ProfileBuilder,
     ) -> FrameId {
         self.quality.frame(names.source);
-        Place {
+        CodeLocation {
             space: FrameSpace::User,
             kind,
             path,
@@ -418,7 +418,7 @@ pub(super) fn unnamed_stack(stack: &AddressStack, into: &mut ProfileBuilder) -> 
             frames.push(cut);
             continue;
         }
-        let place = Place {
+        let place = CodeLocation {
             space: FrameSpace::Kernel,
             kind: ModuleKind::Kernel,
             path: "[kernel]",
@@ -429,7 +429,7 @@ pub(super) fn unnamed_stack(stack: &AddressStack, into: &mut ProfileBuilder) -> 
     }
     for (index, address) in user.unwrap_or_default().iter().enumerate() {
         frames.push(marker(*address, into).unwrap_or_else(|| {
-            let place = Place {
+            let place = CodeLocation {
                 space: FrameSpace::User,
                 kind: ModuleKind::Unknown,
                 path: "",
@@ -473,7 +473,7 @@ fn code_address(index: usize, address: u64) -> u64 {
 }
 
 /// Where a frame's code lies.
-struct Place<'a> {
+struct CodeLocation<'a> {
     space: FrameSpace,
     kind: ModuleKind,
     path: &'a str,
@@ -481,7 +481,7 @@ struct Place<'a> {
     offset: u64,
 }
 
-impl Place<'_> {
+impl CodeLocation<'_> {
     fn frame(&self, names: &Names, into: &mut ProfileBuilder) -> FrameId {
         let module = into.module(self.path, self.build_id, self.kind);
         let functions = names

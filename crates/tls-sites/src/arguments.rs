@@ -8,7 +8,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKin
 use super::{
     call::Convention,
     graph::{Graph, RegisterNumber, Step, writes},
-    site::{EntrySite, Place, Site, SiteClass},
+    site::{EntrySite, Site, SiteClass, ValuePlace},
 };
 
 /// Instructions from the entry on that are looked at.
@@ -109,15 +109,15 @@ impl Located {
         })
     }
 
-    fn place(&self, argument: Argument, frame: Option<i32>) -> Option<Place> {
+    fn place(&self, argument: Argument, frame: Option<i32>) -> Option<ValuePlace> {
         let held = |held: &Option<Argument>| *held == Some(argument);
         if let Some(number) = self.registers.iter().position(held) {
-            return register(number).map(Place::Register);
+            return register(number).map(ValuePlace::Register);
         }
         let (below, _) = self.stack.iter().find(|(_, held)| **held == argument)?;
         let from_pointer = frame?.checked_sub(*below)?;
         let word = u16::try_from(from_pointer / 8).ok()?;
-        (from_pointer % 8 == 0).then_some(Place::Stack(word))
+        (from_pointer % 8 == 0).then_some(ValuePlace::Stack(word))
     }
 
     fn pass(&mut self, step: &Step, factory: &mut InstructionInfoFactory) {

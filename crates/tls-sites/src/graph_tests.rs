@@ -5,7 +5,7 @@ use super::{
     call::Convention,
     graph::Graph,
     results::return_sites,
-    site::{Place, SiteClass},
+    site::{SiteClass, ValuePlace},
 };
 
 const START: u64 = 0x1000;
@@ -22,7 +22,7 @@ fn graph(code: &[u8]) -> Graph {
 }
 
 /// Offset, class, places of session, buffer and length, and the distance to the return address.
-fn check_entry(code: &[u8], expected: (u64, SiteClass, [Place; 3], Option<u32>)) {
+fn check_entry(code: &[u8], expected: (u64, SiteClass, [ValuePlace; 3], Option<u32>)) {
     let found = entry_site(&graph(code), Convention::Int).unwrap();
     let places = [found.session, found.buffer, found.length];
     let site = found.site;
@@ -30,17 +30,17 @@ fn check_entry(code: &[u8], expected: (u64, SiteClass, [Place; 3], Option<u32>))
     assert_eq!(found, expected);
 }
 
-fn register(number: u8) -> Place {
+fn register(number: u8) -> ValuePlace {
     let all = [
         super::RegisterNumber::RDX,
         super::RegisterNumber::RBX,
         super::RegisterNumber::RSI,
         super::RegisterNumber::RDI,
     ];
-    Place::Register(all.into_iter().find(|one| one.number() == number).unwrap())
+    ValuePlace::Register(all.into_iter().find(|one| one.number() == number).unwrap())
 }
 
-fn intact() -> [Place; 3] {
+fn intact() -> [ValuePlace; 3] {
     [register(7), register(6), register(2)]
 }
 
@@ -69,7 +69,7 @@ fn arguments_are_followed_to_other_registers_and_to_the_stack() {
         0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0x7c, 0x24, 0x08, 0x89, 0xd3, 0x31, 0xff, 0x31, 0xd2,
         0xe8, 0, 0, 0, 0, 0xc3,
     ];
-    let places = [Place::Stack(1), register(6), register(3)];
+    let places = [ValuePlace::Stack(1), register(6), register(3)];
     check_entry(&code, (15, SiteClass::Call, places, Some(0x28)));
 }
 

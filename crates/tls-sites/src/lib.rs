@@ -30,7 +30,7 @@ pub use call::{Convention, Library, Operation, TlsCall};
 pub use file::{Evidence, Finding, TlsFile, TlsFunction, find_in_file};
 pub use graph::RegisterNumber;
 pub use process::{ProcessTls, TlsContent, TlsFinder, TlsMapping};
-pub use site::{EntrySite, Place, ReturnSite, Site, SiteClass};
+pub use site::{EntrySite, ReturnSite, Site, SiteClass, ValuePlace};
 
 #[cfg(test)]
 #[path = "graph_tests.rs"]

@@ -65,7 +65,7 @@ impl SiteClass {
 
 /// Where a value is at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ValuePlace {
     Register(RegisterNumber),
     /// Words from the stack pointer.
     Stack(u16),
@@ -87,13 +87,13 @@ pub struct Site {
 pub struct EntrySite {
     pub site: Site,
     /// What the connection is to the library.
-    pub session: Place,
+    pub session: ValuePlace,
     /// As the session, of a handshake.
-    pub buffer: Place,
+    pub buffer: ValuePlace,
     /// Bytes to write, or room to read into.
-    pub length: Place,
+    pub length: ValuePlace,
     /// Address at which the library puts how much it has moved, of functions that do.
-    pub moved: Option<Place>,
+    pub moved: Option<ValuePlace>,
 }
 
 /// A site that a call passes when it has read something, with the function's result.

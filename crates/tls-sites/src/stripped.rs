@@ -48,7 +48,7 @@ const CALLEES_LIMIT: usize = 512;
 
 /// A function that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundFunction {
     pub(super) call: TlsCall,
     pub(super) bounds: Bounds,
 }
@@ -79,7 +79,7 @@ pub(super) enum Unclear {
 }
 
 /// The functions of a library that is linked in; empty when there is none.
-pub(super) fn find(file: &File, code: &Code<'_>) -> Result<Vec<Found>, Unclear> {
+pub(super) fn find(file: &File, code: &Code<'_>) -> Result<Vec<FoundFunction>, Unclear> {
     let mut searched = match SearchedFile::read(file) {
         Ok(searched) => searched,
         // A file that has no data to search has no library in it.
@@ -166,7 +166,7 @@ fn boringssl(
     searched: &mut SearchedFile<'_>,
     code: &Code<'_>,
     path: &FoundText,
-) -> Result<Vec<Found>, Unclear> {
+) -> Result<Vec<FoundFunction>, Unclear> {
     let recorders = recorders(searched, code, path)?;
     let (read, write) = read_and_write(&recorders)?;
     let found = [
@@ -185,8 +185,8 @@ fn boringssl(
     Ok(found.to_vec())
 }
 
-fn found(name: &'static str, operation: Operation, bounds: Bounds) -> Found {
-    Found {
+fn found(name: &'static str, operation: Operation, bounds: Bounds) -> FoundFunction {
+    FoundFunction {
         call: TlsCall {
             name,
             library: Library::BoringSsl,

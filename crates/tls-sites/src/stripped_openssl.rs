@@ -10,7 +10,7 @@ use profiler_symbolize::inferred::{FoundText, SearchedFile};
 use super::{
     call::{Convention, Library, Operation, TlsCall},
     code::{Bounds, Code},
-    stripped::{Found, Recorder, Unclear, is_openssl_error, recorders},
+    stripped::{FoundFunction, Recorder, Unclear, is_openssl_error, recorders},
 };
 
 /// What distinguishes functions.
@@ -66,7 +66,7 @@ pub(super) fn find(
     searched: &mut SearchedFile<'_>,
     code: &Code<'_>,
     path: &FoundText,
-) -> Result<Vec<Found>, Unclear> {
+) -> Result<Vec<FoundFunction>, Unclear> {
     let recorders = recorders(searched, code, path)?;
     let mut found = Vec::new();
     for family in FAMILIES {
@@ -101,8 +101,8 @@ fn labelled(searched: &SearchedFile<'_>, recorders: &[Recorder], label: Label) -
 }
 
 /// What the labels say; nothing when they contradict each other.
-fn tell(family: Family, plain: &[Bounds], internal: &[Bounds]) -> Vec<Found> {
-    let found = |name, convention, bounds| Found {
+fn tell(family: Family, plain: &[Bounds], internal: &[Bounds]) -> Vec<FoundFunction> {
+    let found = |name, convention, bounds| FoundFunction {
         call: TlsCall {
             name,
             library: Library::OpenSsl,

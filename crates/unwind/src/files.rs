@@ -8,7 +8,7 @@ use profiler_sandbox::broker;
 use super::{
     file::{Method, UnwindFile},
     machine::Machine,
-    processes::{CodeMapping, Content, Place},
+    processes::{CodeMapping, Content, MappingUnwind},
     tables::bias_of,
 };
 
@@ -106,14 +106,14 @@ impl FileTable {
     }
 
     /// How the code of a mapping other than the vDSO is unwound.
-    pub(crate) fn place(&self, mapping: &CodeMapping) -> Place {
-        let refused = Place {
+    pub(crate) fn place(&self, mapping: &CodeMapping) -> MappingUnwind {
+        let refused = MappingUnwind {
             bias: mapping.start,
             file: REFUSED,
             flags: 0,
         };
         match mapping.content {
-            Content::Anonymous => Place::frame_pointers(),
+            Content::Anonymous => MappingUnwind::frame_pointers(),
             Content::Refused | Content::Vdso => refused,
             Content::File(key) => {
                 let number = self.numbers.get(&key).copied().unwrap_or(REFUSED);
@@ -126,7 +126,7 @@ impl FileTable {
 
     /// How the code of a vDSO mapping is unwound. One of another size than our own is that of
     /// another kind of process.
-    pub(crate) fn place_vdso(&mut self, mapping: &CodeMapping) -> Place {
+    pub(crate) fn place_vdso(&mut self, mapping: &CodeMapping) -> MappingUnwind {
         if self.vdso.is_none() {
             self.vdso = self.read_vdso();
         }
@@ -138,7 +138,7 @@ impl FileTable {
         let placed = self
             .get(number)
             .and_then(|file| place_in(file, number, mapping));
-        placed.unwrap_or(Place {
+        placed.unwrap_or(MappingUnwind {
             bias: mapping.start,
             file: REFUSED,
             flags: 0,
@@ -153,11 +153,11 @@ impl FileTable {
     }
 }
 
-fn place_in(file: &UnwindFile, number: u32, mapping: &CodeMapping) -> Option<Place> {
+fn place_in(file: &UnwindFile, number: u32, mapping: &CodeMapping) -> Option<MappingUnwind> {
     if file.method() == Method::FramePointers {
-        return Some(Place::frame_pointers());
+        return Some(MappingUnwind::frame_pointers());
     }
-    Some(Place {
+    Some(MappingUnwind {
         bias: bias_of(file, mapping)?,
         file: number,
         flags: 0,

@@ -93,13 +93,13 @@ impl ProcessCode {
 
 /// How the code of one mapping is unwound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MappingUnwind {
     pub(crate) bias: u64,
     pub(crate) file: u32,
     pub(crate) flags: u32,
 }
 
-impl Place {
+impl MappingUnwind {
     /// Code that keeps frame pointers, as just-in-time compilers do.
     pub(crate) fn frame_pointers() -> Self {
         Self {
@@ -113,14 +113,14 @@ impl Place {
 /// The table of a process, and how many of its mappings found no room in it.
 pub(crate) fn build_mappings(
     all: &[CodeMapping],
-    mut place: impl FnMut(&CodeMapping) -> Place,
+    mut place: impl FnMut(&CodeMapping) -> MappingUnwind,
 ) -> (Box<Mappings>, u64) {
     let mut merged: Vec<(bool, u64, Mapping)> = Vec::new();
     for mapping in all {
         if mapping.start >= mapping.end || mapping.end > USER_ADDRESS_LIMIT {
             continue;
         }
-        let Place { bias, file, flags } = place(mapping);
+        let MappingUnwind { bias, file, flags } = place(mapping);
         let is_file = mapping.content != Content::Anonymous;
         if let Some((_, _, last)) = merged.last_mut()
             && (last.end, last.bias, last.file, last.flags) == (mapping.start, bias, file, flags)
@@ -170,10 +170,10 @@ mod tests {
         }
     }
 
-    fn by_content(mapping: &CodeMapping) -> Place {
+    fn by_content(mapping: &CodeMapping) -> MappingUnwind {
         match mapping.content {
-            Content::Anonymous => Place::frame_pointers(),
-            Content::File(_) | Content::Refused | Content::Vdso => Place {
+            Content::Anonymous => MappingUnwind::frame_pointers(),
+            Content::File(_) | Content::Refused | Content::Vdso => MappingUnwind {
                 bias: mapping.start,
                 file: 9,
                 flags: 0,

@@ -22,7 +22,7 @@ use super::{
     http_metrics::Limited,
     needs::{Need, need},
     state::ApiState,
-    strangers::{REFUSAL_TIME, Turn},
+    strangers::{Admission, REFUSAL_TIME},
 };
 
 impl<S: Send + Sync> FromRequestParts<S> for Role {
@@ -97,13 +97,13 @@ pub(super) async fn admit(
         return next.run(request).await;
     }
     match state.strangers.turn(need, Instant::now()) {
-        Turn::Now => next.run(request).await,
-        Turn::After(wait) => {
+        Admission::Now => next.run(request).await,
+        Admission::After(wait) => {
             state.http.count_limited(Limited::StrangersDelayed);
             tokio::time::sleep(wait).await;
             next.run(request).await
         }
-        Turn::Never => {
+        Admission::Never => {
             state.http.count_limited(Limited::StrangersRefused);
             // A connection has one request at a time: this is what bounds a flood of refusals.
             tokio::time::sleep(REFUSAL_TIME).await;

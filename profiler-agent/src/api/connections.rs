@@ -49,7 +49,7 @@ impl Connections {
     }
 
     /// Takes one more; when there are too many, the oldest stranger goes.
-    pub(super) fn enter(self: &Arc<Self>) -> Place {
+    pub(super) fn enter(self: &Arc<Self>) -> ConnectionPermit {
         let (hold, end) = oneshot::channel();
         let mut open = self.open();
         // There always is one: not all may be trusted.
@@ -61,7 +61,7 @@ impl Connections {
         open.next += 1;
         open.strangers.insert(number, hold);
         drop(open);
-        Place {
+        ConnectionPermit {
             caller: Caller {
                 number,
                 all: Arc::clone(self),
@@ -123,13 +123,13 @@ impl Caller {
 
 /// The place of one connection, given back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPermit {
     caller: Caller,
     /// `None` once it has ended.
     end: Option<oneshot::Receiver<std::convert::Infallible>>,
 }
 
-impl Place {
+impl ConnectionPermit {
     pub(super) fn caller(&self) -> Caller {
         self.caller.clone()
     }
@@ -149,7 +149,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.caller.all.open();
         open.strangers.remove(&self.caller.number);
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn must_go(place: &mut Place) -> bool {
+    fn must_go(place: &mut ConnectionPermit) -> bool {
         place.must_go(&mut Context::from_waker(Waker::noop()))
     }
 

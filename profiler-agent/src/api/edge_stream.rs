@@ -15,7 +15,7 @@ use super::{
     stream::PING,
 };
 use profiler_engine::{
-    network_watch::Watched,
+    network_watch::WatchedEdges,
     task::{Engine, TaskChange},
 };
 
@@ -125,7 +125,7 @@ impl Tables for TaskTables {
 /// The tables of the always-on collection, until the agent stops.
 pub(super) struct NodeTables {
     state: ApiState,
-    watched: watch::Receiver<Watched>,
+    watched: watch::Receiver<WatchedEdges>,
     _place: OwnedSemaphorePermit,
 }
 

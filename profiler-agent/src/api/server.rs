@@ -33,7 +33,7 @@ use tower::Layer as _;
 
 use super::{
     addressing::Origin,
-    connections::{Caller, Connections, Place},
+    connections::{Caller, ConnectionPermit, Connections},
 };
 
 /// Largest head of a request.
@@ -235,7 +235,7 @@ where
 struct Placed<T> {
     inner: T,
     quiet: Pin<Box<Sleep>>,
-    place: Place,
+    place: ConnectionPermit,
 }
 
 impl<T> Placed<T> {

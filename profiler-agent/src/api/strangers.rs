@@ -30,7 +30,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// When a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Admission {
     Now,
     After(Duration),
     Never,
@@ -38,13 +38,13 @@ pub(super) enum Turn {
 
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
-    turns: Mutex<Turns>,
+    turns: Mutex<AdmissionQueue>,
     wrong: Mutex<WrongTokens>,
 }
 
 impl Strangers {
     /// Gives a request the next turn, unless that is too far away.
-    pub(super) fn turn(&self, need: Need, now: Instant) -> Turn {
+    pub(super) fn turn(&self, need: Need, now: Instant) -> Admission {
         let longest = if need.is_open() {
             LONGEST_WAIT
         } else {
@@ -113,24 +113,24 @@ fn network_of(address: IpAddr) -> IpAddr {
 
 /// Turns in the order in which they are asked for.
 #[derive(Debug, Default)]
-struct Turns {
+struct AdmissionQueue {
     /// The first free turn.
     next: Option<Instant>,
 }
 
-impl Turns {
-    fn take(&mut self, longest: Duration, now: Instant) -> Turn {
+impl AdmissionQueue {
+    fn take(&mut self, longest: Duration, now: Instant) -> Admission {
         let first = now.checked_sub(BURST).unwrap_or(now);
         let turn = self.next.map_or(first, |next| next.max(first));
         let wait = turn.saturating_duration_since(now);
         if wait > longest {
-            return Turn::Never;
+            return Admission::Never;
         }
         self.next = Some(turn + INTERVAL);
         if wait.is_zero() {
-            Turn::Now
+            Admission::Now
         } else {
-            Turn::After(wait)
+            Admission::After(wait)
         }
     }
 }
@@ -221,7 +221,7 @@ mod tests {
         let mut answered = 0;
         for tenth_ms in 0..40_000 {
             let now = begin + Duration::from_micros(100) * tenth_ms;
-            answered += u32::from(strangers.turn(Need::Look, now) == Turn::Now);
+            answered += u32::from(strangers.turn(Need::Look, now) == Admission::Now);
         }
         // Four seconds, and what may come at once.
         assert!((4_240..=4_260).contains(&answered), "{answered}");
@@ -231,19 +231,22 @@ mod tests {
     fn the_page_and_health_checks_wait_in_line() {
         let now = start();
         let strangers = Strangers::default();
-        while strangers.turn(Need::Look, now) == Turn::Now {}
-        assert_eq!(strangers.turn(Need::Full, now), Turn::Never);
+        while strangers.turn(Need::Look, now) == Admission::Now {}
+        assert_eq!(strangers.turn(Need::Full, now), Admission::Never);
         let mut waits = Vec::new();
-        while let Turn::After(wait) = strangers.turn(Need::Page, now) {
+        while let Admission::After(wait) = strangers.turn(Need::Page, now) {
             waits.push(wait);
         }
         assert!(waits.is_sorted(), "in the order in which they came");
         assert_eq!(waits.len(), 300, "one in each millisecond");
-        assert_eq!(strangers.turn(Need::Health, now), Turn::Never);
+        assert_eq!(strangers.turn(Need::Health, now), Admission::Never);
         // Others have their turn when those have had theirs.
-        assert_eq!(strangers.turn(Need::Look, now + LONGEST_WAIT), Turn::Never);
+        assert_eq!(
+            strangers.turn(Need::Look, now + LONGEST_WAIT),
+            Admission::Never
+        );
         let after = now + LONGEST_WAIT + 2 * INTERVAL;
-        assert_eq!(strangers.turn(Need::Look, after), Turn::Now);
+        assert_eq!(strangers.turn(Need::Look, after), Admission::Now);
     }
 
     #[test]

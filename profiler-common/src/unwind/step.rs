@@ -102,8 +102,8 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
         index
     } else {
         match search(tables, state, pc) {
-            Found::Rule(index) => index,
-            Found::FramePointers => {
+            TableEntry::Rule(index) => index,
+            TableEntry::FramePointers => {
                 let place = if interrupted == 1 {
                     A::in_code_without_rows(memory, state)
                 } else {
@@ -111,7 +111,7 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
                 };
                 return leave_fp_function::<A, M>(memory, state, place, Order::Any);
             }
-            Found::Nothing(outcome) => return outcome,
+            TableEntry::Nothing(outcome) => return outcome,
         }
     };
     let Some(rule) = tables.rule(index) else {
@@ -125,7 +125,7 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
 }
 
 /// What the tables hold for an address.
-enum Found {
+enum TableEntry {
     /// The index of a rule; the place of the address in its row is in the state.
     Rule(u32),
     /// Code without rows, which keeps frame pointers.
@@ -135,15 +135,15 @@ enum Found {
 
 /// Searches mapping, page, block and row of an address below [`USER_ADDRESS_LIMIT`].
 #[inline(always)]
-fn search<T: Tables>(tables: &T, state: &mut State, pc: u64) -> Found {
+fn search<T: Tables>(tables: &T, state: &mut State, pc: u64) -> TableEntry {
     let Some(mapping) = find_mapping(tables, state.slot, pc) else {
-        return Found::Nothing(PROCESS_UNKNOWN);
+        return TableEntry::Nothing(PROCESS_UNKNOWN);
     };
     if pc >= mapping.end {
-        return Found::Nothing(NO_MAPPING);
+        return TableEntry::Nothing(NO_MAPPING);
     }
     if mapping.flags & MAPPING_FRAME_POINTERS != 0 {
-        return Found::FramePointers;
+        return TableEntry::FramePointers;
     }
     let address = pc.wrapping_sub(mapping.bias);
     let key = PageKey {
@@ -153,23 +153,23 @@ fn search<T: Tables>(tables: &T, state: &mut State, pc: u64) -> Found {
     let offset = (address & (PAGE_BYTES - 1)) as u32;
     let Some(entry) = tables.page(&key) else {
         state.missing = key;
-        return Found::Nothing(TABLE_MISSING);
+        return TableEntry::Nothing(TABLE_MISSING);
     };
     let nth = last_offset_at_most(&entry.starts, offset as u16) & (PAGE_BLOCKS - 1);
     // SAFETY: masked to the length of the array.
     let block = unsafe { *entry.blocks.get_unchecked(nth) };
     let Some(block) = tables.block(u32::from(block)) else {
-        return Found::Nothing(NO_UNWIND_INFO);
+        return TableEntry::Nothing(NO_UNWIND_INFO);
     };
     let row = last_row_at_most(&block.rows, (offset << 16) | 0xffff);
     // SAFETY: a masked index.
     let row = unsafe { *block.rows.get_unchecked(row) };
     if row == NO_ROW {
-        return Found::Nothing(NO_UNWIND_INFO);
+        return TableEntry::Nothing(NO_UNWIND_INFO);
     }
     state.offset = offset;
     state.distance = offset.wrapping_sub(row_offset(row));
-    Found::Rule(row_rule(row))
+    TableEntry::Rule(row_rule(row))
 }
 
 #[inline(always)]

@@ -53,7 +53,7 @@ impl FindingContext<'_> {
     /// The largest saving first, then what is not a matter of CPU time by how much it is above what is
     /// usual; what is only worth knowing last. One cause has one finding.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let mut found: Vec<Found<'_>> = Vec::new();
+        let mut found: Vec<RankedFinding<'_>> = Vec::new();
         // Stalls last: those that wait for a CPU have a finding already.
         let (stalls, others): (Vec<&FindingEntry>, Vec<&FindingEntry>) = self
             .rules()
@@ -76,8 +76,9 @@ impl FindingContext<'_> {
         }
         let mut found = joined(found);
         found.sort_by(|one, other| {
-            let info = |found: &Found<'_>| found.finding.severity == Severity::Info;
-            let saving = |found: &Found<'_>| found.finding.saving.map(|saving| saving.percent_max);
+            let info = |found: &RankedFinding<'_>| found.finding.severity == Severity::Info;
+            let saving =
+                |found: &RankedFinding<'_>| found.finding.saving.map(|saving| saving.percent_max);
             info(one)
                 .cmp(&info(other))
                 .then_with(|| {
@@ -120,7 +121,7 @@ impl FindingContext<'_> {
         entry: &'a FindingEntry,
         member: Option<&str>,
         stalls: CountedStalls,
-    ) -> Option<Found<'a>> {
+    ) -> Option<RankedFinding<'a>> {
         let named = |text: &str| text.replace(NAME, member.unwrap_or_default());
         let cells = self.cells(&entry.cells, member);
         let measured = match entry.measure {
@@ -183,7 +184,7 @@ impl FindingContext<'_> {
             confidence,
             cells,
         };
-        Some(Found {
+        Some(RankedFinding {
             entry,
             excess,
             text,
@@ -301,7 +302,7 @@ impl FindingContext<'_> {
 }
 
 /// A finding with what it is ranked and joined by.
-struct Found<'a> {
+struct RankedFinding<'a> {
     entry: &'a FindingEntry,
     /// Percent above what is usual.
     excess: f64,
@@ -311,8 +312,8 @@ struct Found<'a> {
 }
 
 /// Without those that have the same cause as another one, whose reason has their numbers then.
-fn joined(found: Vec<Found<'_>>) -> Vec<Found<'_>> {
-    let (parts, mut whole): (Vec<Found<'_>>, Vec<Found<'_>>) = found
+fn joined(found: Vec<RankedFinding<'_>>) -> Vec<RankedFinding<'_>> {
+    let (parts, mut whole): (Vec<RankedFinding<'_>>, Vec<RankedFinding<'_>>) = found
         .into_iter()
         .partition(|found| !found.entry.part_of.is_empty());
     for part in parts {

@@ -19,7 +19,7 @@ pub(super) struct Seen<'a> {
 
 /// The frame that gives the feature.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FeatureFrame {
     pub(super) feature: usize,
     pub(super) member: Option<String>,
     pub(super) rule: usize,
@@ -31,8 +31,8 @@ pub(super) struct Found {
 /// What has been seen on the way from the leaf.
 #[derive(Default)]
 pub(super) struct Walk {
-    pub(super) innermost: Option<Found>,
-    pub(super) asking: Option<Found>,
+    pub(super) innermost: Option<FeatureFrame>,
+    pub(super) asking: Option<FeatureFrame>,
     pub(super) stopped: bool,
     /// The mechanism, its rule and its place.
     pub(super) mechanism: Option<(usize, usize, usize)>,
@@ -47,7 +47,7 @@ impl Walk {
                 self.mechanism = self.mechanism.or(Some((*mechanism, seen.rule, seen.place)));
             }
             Decides::Feature(feature) => {
-                let found = || Found {
+                let found = || FeatureFrame {
                     feature: *feature,
                     member: seen.member.cloned(),
                     rule: seen.rule,
@@ -72,7 +72,7 @@ impl Walk {
     }
 
     /// The frame that gives the feature, as far as is known.
-    pub(super) fn feature(&self) -> Option<&Found> {
+    pub(super) fn feature(&self) -> Option<&FeatureFrame> {
         self.asking.as_ref().or(self.innermost.as_ref())
     }
 

@@ -75,7 +75,7 @@ fn observe(
     asks_envoys: bool,
     stopped: &Receiver<()>,
 ) -> CheckupRecord {
-    let mut watched = Watched::new(Targets::new(target), table, asks_envoys);
+    let mut watched = WatchedTarget::new(Targets::new(target), table, asks_envoys);
     loop {
         let began = Instant::now();
         watched.read();
@@ -111,7 +111,7 @@ struct Quota {
     newest: ThrottleCounts,
 }
 
-struct Watched {
+struct WatchedTarget {
     origin: (Instant, u64),
     targets: Targets,
     table: ProcessTable,
@@ -124,7 +124,7 @@ struct Watched {
     left_out: usize,
 }
 
-impl Watched {
+impl WatchedTarget {
     fn new(targets: Targets, table: ProcessTable, asks_envoys: bool) -> Self {
         Self {
             origin: (Instant::now(), wall_ns()),

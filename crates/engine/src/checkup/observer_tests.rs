@@ -25,7 +25,7 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
         .unwrap();
     let pid = busy.id();
     let targets = Targets::new(Target::Pids(vec![pid]));
-    let mut watched = Watched::new(targets, ProcessTable::new(), true);
+    let mut watched = WatchedTarget::new(targets, ProcessTable::new(), true);
     let before = schedstat(pid);
     watched.read();
     let began = schedstat(pid);
@@ -75,7 +75,7 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
 fn a_process_that_ends_keeps_its_last_reading() {
     let mut child = Command::new("sleep").arg("30").spawn().unwrap();
     let targets = Targets::new(Target::Pids(vec![child.id()]));
-    let mut watched = Watched::new(targets, ProcessTable::new(), true);
+    let mut watched = WatchedTarget::new(targets, ProcessTable::new(), true);
     watched.read();
     watched.read();
     child.kill().unwrap();

@@ -34,7 +34,7 @@ pub enum WatchState {
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub struct WatchedEdges {
     pub state: WatchState,
     /// When counting began, nanoseconds since the Unix epoch.
     pub since_ns: Option<u64>,
@@ -50,7 +50,7 @@ pub struct Watched {
 #[derive(Clone, Debug, Default)]
 pub struct NetworkWatch {
     /// `None`: it is off.
-    watched: Option<watch::Receiver<Watched>>,
+    watched: Option<watch::Receiver<WatchedEdges>>,
     history: Arc<History>,
 }
 
@@ -65,7 +65,7 @@ impl NetworkWatch {
         collector: Arc<dyn Collector>,
         shutdown: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        let (sender, watched) = watch::channel(Watched::default());
+        let (sender, watched) = watch::channel(WatchedEdges::default());
         let history = Arc::new(History::default());
         let handle = Self {
             watched: Some(watched),
@@ -79,7 +79,7 @@ impl NetworkWatch {
     }
 
     /// The newest; `None` when it is off.
-    pub fn newest(&self) -> Option<Watched> {
+    pub fn newest(&self) -> Option<WatchedEdges> {
         Some(self.watched.as_ref()?.borrow().clone())
     }
 
@@ -91,7 +91,7 @@ impl NetworkWatch {
     }
 
     /// Follows it; `None` when it is off.
-    pub fn follow(&self) -> Option<watch::Receiver<Watched>> {
+    pub fn follow(&self) -> Option<watch::Receiver<WatchedEdges>> {
         self.watched.clone()
     }
 

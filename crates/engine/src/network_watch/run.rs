@@ -10,7 +10,7 @@ use profiler_recording::{Collection, Collector, Part};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{WatchState, Watched, history::History, ledger::Ledger};
+use super::{WatchState, WatchedEdges, history::History, ledger::Ledger};
 use profiler_memory::Ceiling;
 
 /// Time before a collection that failed is started again; twice as long after each failure.
@@ -35,7 +35,7 @@ enum End {
 /// Runs until `shutdown`.
 pub(super) async fn keep(
     collector: Arc<dyn Collector>,
-    watched: watch::Sender<Watched>,
+    watched: watch::Sender<WatchedEdges>,
     history: Arc<History>,
     shutdown: CancellationToken,
 ) {
@@ -82,7 +82,7 @@ pub(super) async fn keep(
 
 async fn collect(
     collector: &Arc<dyn Collector>,
-    watched: &watch::Sender<Watched>,
+    watched: &watch::Sender<WatchedEdges>,
     (ledger, history): (&mut Ledger, &History),
     shutdown: &CancellationToken,
 ) -> End {

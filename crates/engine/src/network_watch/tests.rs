@@ -84,9 +84,9 @@ impl Collector for Flaky {
 }
 
 async fn wait_until(
-    watched: &mut watch::Receiver<Watched>,
-    holds: impl FnMut(&Watched) -> bool,
-) -> Watched {
+    watched: &mut watch::Receiver<WatchedEdges>,
+    holds: impl FnMut(&WatchedEdges) -> bool,
+) -> WatchedEdges {
     let found = watched.wait_for(holds);
     let found = tokio::time::timeout(Duration::from_secs(30), found).await;
     found.expect("in time").unwrap().clone()

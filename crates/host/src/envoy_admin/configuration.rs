@@ -27,7 +27,7 @@ const DEFAULT_FLUSH: &str = "5s";
 /// What Envoy is configured to do, and what could not be read of it.
 pub(super) fn read(client: &Client, info: &ServerInfo) -> (ObservedConfiguration, Vec<String>) {
     let mut gaps = Vec::new();
-    let mut facts = Facts::default();
+    let mut facts = ConfigurationValues::default();
     facts.of_server(info);
     let bootstrap = kept(config_dump::bootstrap(client), &mut gaps);
     if let Some(bootstrap) = &bootstrap {
@@ -55,7 +55,7 @@ pub(super) fn read(client: &Client, info: &ServerInfo) -> (ObservedConfiguration
 /// Reads bytes as every part of a configuration.
 #[cfg(feature = "fuzzing")]
 pub(super) fn fuzz(bytes: &[u8]) {
-    let mut facts = Facts::default();
+    let mut facts = ConfigurationValues::default();
     if let Ok(bootstrap) = config_dump::bootstrap_in(bytes) {
         facts.of_bootstrap(&bootstrap);
     }
@@ -75,7 +75,7 @@ fn kept<T>(part: Result<T, EnvoyAdminError>, gaps: &mut Vec<String>) -> Option<T
 
 /// Values of the keys, each with how often it was met.
 #[derive(Debug, Default)]
-struct Facts {
+struct ConfigurationValues {
     by_key: BTreeMap<&'static str, Values>,
 }
 
@@ -86,7 +86,7 @@ struct Values {
     others: u64,
 }
 
-impl Facts {
+impl ConfigurationValues {
     fn add(&mut self, key: &'static str, value: String) {
         let values = self.by_key.entry(key).or_default();
         if let Some((_, times)) = values.met.iter_mut().find(|(known, _)| *known == value) {

@@ -131,7 +131,7 @@ fn text_of_the_configuration_is_short_and_printable() {
     assert_eq!(harmless("a\u{1b}[31m\u{202e}b"), "a\\x1b[31m\\u{202e}b");
     let long = harmless(&"x".repeat(4000));
     assert_eq!(long.chars().count(), TEXT_LIMIT);
-    let mut facts = Facts::default();
+    let mut facts = ConfigurationValues::default();
     for number in 0..100 {
         facts.add("http_filter", number.to_string());
     }

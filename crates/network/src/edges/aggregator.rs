@@ -139,7 +139,7 @@ impl<T: Copy + PartialEq> Only<T> {
 
 /// Where a connection belongs.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ConnectionPlace {
     pair: Pair,
     client_port: u16,
     direction: Direction,
@@ -154,7 +154,7 @@ pub struct EdgeAggregator {
     /// Ended, with the time at which they came here.
     pub(super) waiting: Vec<(Flow, u64)>,
     /// Open connections that were joined with their other end.
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, ConnectionPlace>,
     pub(super) edges: BTreeMap<Pair, Sums>,
     /// Those that were idle for long, and those without room.
     pub(super) folded: FoldedEdges,
@@ -390,8 +390,8 @@ impl EdgeAggregator {
         }
     }
 
-    fn fold(&mut self, place: Place, metrics: &SideMetrics) {
-        let Place {
+    fn fold(&mut self, place: ConnectionPlace, metrics: &SideMetrics) {
+        let ConnectionPlace {
             pair,
             client_port,
             direction,
@@ -437,7 +437,7 @@ impl EdgeAggregator {
         flow: &Flow,
         other_end: Option<&Flow>,
         socket_table: &SocketTable,
-    ) -> Place {
+    ) -> ConnectionPlace {
         let direction = self.direction(flow, other_end, socket_table);
         let peer = match other_end {
             Some(other_end) => Peer {
@@ -490,7 +490,7 @@ impl EdgeAggregator {
             Direction::Client => (own, other, flow.local.port(), peer.local, flow.remote),
             Direction::Server => (other, own, peer.local.port(), flow.local, peer.remote),
         };
-        Place {
+        ConnectionPlace {
             pair: Pair {
                 client,
                 server,

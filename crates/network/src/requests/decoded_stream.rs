@@ -2,13 +2,14 @@
 
 use profiler_model::SeenBy;
 use profiler_protocols::{
-    Connection, Direction, Exchange, Facts as Opened, Options, Piece, Protocol, TlsFacts, Trouble,
+    Connection, ConnectionFacts as Opened, Direction, Exchange, Options, Piece, Protocol, TlsFacts,
+    Trouble,
 };
 
 use super::{
     event::{PayloadPiece, Plaintext},
     facts::SocketFacts,
-    observed_request::{Moved, ObservedRequest, Place},
+    observed_request::{Moved, ObservationPoint, ObservedRequest},
     stamps::Stamps,
 };
 
@@ -309,7 +310,7 @@ impl DecodedStream {
     /// A request that went over it, with the threads that moved its bytes. `None`: which end this is is not known.
     pub(super) fn seen(
         &mut self,
-        place: Place,
+        place: ObservationPoint,
         plaintext: Plaintext,
         exchange: Exchange,
     ) -> Option<ObservedRequest> {

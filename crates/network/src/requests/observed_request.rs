@@ -18,7 +18,7 @@ pub(super) struct Moved {
 
 /// Where a request is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ObservationPoint {
     /// Of the socket.
     pub(super) cookie: u64,
     /// The thread that moved something there last.

@@ -10,7 +10,7 @@ use super::{
     decoded_stream::{DecodedStream, StopReason},
     event::{ByteTotals, Drawn, Plaintext},
     facts::{CaptureBytes, CaptureOrder, SocketFacts, is_unix_end},
-    observed_request::Place,
+    observed_request::ObservationPoint,
     stamps::Stamps,
 };
 
@@ -233,8 +233,8 @@ impl SocketRequests {
     }
 
     /// What its requests are seen with.
-    pub(super) fn place(&self, cookie: u64) -> Place {
-        Place {
+    pub(super) fn place(&self, cookie: u64) -> ObservationPoint {
+        ObservationPoint {
             cookie,
             pid: self.pid,
             drawn: self.drawn,

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Decoder, Direction, Exchange, Opening, Piece, WrongProtocol, decoder::PerDirection},
-    Facts,
+    ConnectionFacts,
 };
 
 /// First bytes of a direction that candidates see.
@@ -114,7 +114,7 @@ impl Held {
         self.bytes.to_server.max(self.bytes.to_client)
     }
 
-    pub(super) fn opening(&self, facts: Facts) -> Opening<'_> {
+    pub(super) fn opening(&self, facts: ConnectionFacts) -> Opening<'_> {
         let shown = |shown: &'_ Shown| -> usize {
             if facts.is_udp {
                 shown.first_piece

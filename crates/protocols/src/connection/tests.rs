@@ -1,6 +1,6 @@
 use crate::{
-    Candidate, Connection, Decoder, Direction, Exchange, Facts, Options, Piece, Protocol, Trouble,
-    Verdict, WrongProtocol,
+    Candidate, Connection, ConnectionFacts, Decoder, Direction, Exchange, Options, Piece, Protocol,
+    Trouble, Verdict, WrongProtocol,
     testing::{Driver, WHOLE, facts, to_client, to_server},
 };
 
@@ -191,7 +191,7 @@ fn loss_without_an_offset_is_a_gap() {
 
 #[test]
 fn a_joined_connection_waits_for_a_call_that_begins_with_a_message() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(1)
     });

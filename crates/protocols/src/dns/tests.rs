@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Outcome, Protocol,
+    ConnectionFacts, Outcome, Protocol,
     testing::{
         Call, Driver, MILLISECOND, WHOLE, check_sound, facts, run, shown, to_client, to_server,
     },
@@ -46,7 +46,7 @@ fn response(id: u16, text: &str, code: u16) -> Vec<u8> {
 }
 
 fn udp() -> Driver {
-    Driver::new(Facts {
+    Driver::new(ConnectionFacts {
         is_udp: true,
         ..facts(53)
     })
@@ -198,7 +198,7 @@ fn over_tcp_after_a_gap() {
 
 #[test]
 fn multicast_and_noise_are_none() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         is_udp: true,
         ..facts(5353)
     });
@@ -232,7 +232,7 @@ fn endless_queries_are_bounded() {
 
 #[test]
 fn joined_ends_that_read_lengths_by_themselves_are_understood() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(53)
     });

@@ -8,7 +8,7 @@ use super::{
     head::{Extent, Malformed, Progress, RequestKind},
     holes::{Holes, Settled},
     recognise::begins_within_method,
-    side::{Place, Side},
+    side::{NextPart, Side},
 };
 use crate::{
     Decoder, Direction, Exchange, Options, Outcome, PerDirection, Piece, Protocol, Verdict,
@@ -143,10 +143,10 @@ impl Decoder for Http1 {
         self.side(direction).is_torn = true;
         self.doubt(direction, out);
         // Bytes from the middle of a body can be counted; an end that was missed has no time.
-        if let (Some(missing), Place::Body(mut body)) = (missing, self.side(direction).place) {
+        if let (Some(missing), NextPart::Body(mut body)) = (missing, self.side(direction).place) {
             let taken = body.skip(missing);
             if taken.end == End::More && body.is_framed() {
-                self.side(direction).place = Place::Body(body);
+                self.side(direction).place = NextPart::Body(body);
                 self.add_content(direction, taken.content);
                 self.miss_content(direction);
                 return;
@@ -166,23 +166,26 @@ impl Decoder for Http1 {
             match (open.status, self.responses.place) {
                 // Of an answer to an unseen request.
                 _ if open.kind == RequestKind::Unseen => exchange.response_size_known = false,
-                (Some(_), Place::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded))) => {
+                (
+                    Some(_),
+                    NextPart::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded)),
+                ) => {
                     exchange.end_ns = self.responses.last_ns;
                     if self.responses.is_torn {
                         exchange.outcome = Outcome::Unknown;
                     }
                 }
-                (Some(_), Place::Body(Body::Unknown | Body::LostChunks) | Place::Lost) => {
+                (Some(_), NextPart::Body(Body::Unknown | Body::LostChunks) | NextPart::Lost) => {
                     exchange.end_ns = self.responses.last_ns;
                     exchange.outcome = Outcome::Unknown;
                     exchange.response_size_known = false;
                 }
-                (None, Place::Lost) if self.responses.last_ns >= exchange.begin_ns => {
+                (None, NextPart::Lost) if self.responses.last_ns >= exchange.begin_ns => {
                     exchange.outcome = Outcome::Unknown;
                     exchange.response_size_known = false;
                 }
-                (Some(_), Place::Body(Body::Length(_) | Body::Chunked(_)) | Place::Head)
-                | (None, Place::Head | Place::Body(_) | Place::Lost) => {
+                (Some(_), NextPart::Body(Body::Length(_) | Body::Chunked(_)) | NextPart::Head)
+                | (None, NextPart::Head | NextPart::Body(_) | NextPart::Lost) => {
                     exchange.outcome = Outcome::Broken;
                 }
             }
@@ -203,8 +206,8 @@ impl Decoder for Http1 {
         match &self.then {
             Then::Http1 => {
                 self.pairing == Pairing::Lost
-                    || self.requests.place == Place::Lost
-                    || self.responses.place == Place::Lost
+                    || self.requests.place == NextPart::Lost
+                    || self.responses.place == NextPart::Lost
             }
             // No requests follow.
             Then::Opaque(_) => false,
@@ -235,9 +238,9 @@ impl Decoder for Http1 {
 impl Http1 {
     pub(super) fn new(options: &Options, joined: bool) -> Self {
         let (place, pairing) = if joined {
-            (Place::Lost, Pairing::Lost)
+            (NextPart::Lost, Pairing::Lost)
         } else {
-            (Place::Head, Pairing::Sound)
+            (NextPart::Head, Pairing::Sound)
         };
         Self {
             options: options.clone(),
@@ -271,14 +274,14 @@ impl Http1 {
     ) -> Result<Next, WrongProtocol> {
         let place = self.side(piece.direction).place;
         match place {
-            Place::Head => self.read_head(piece, from, out),
-            Place::Lost if from > 0 => Ok(Next::Drop(0)),
-            Place::Lost => self.find_head(piece, out),
-            Place::Body(_) if self.is_answer_to_head(piece, from) => {
+            NextPart::Head => self.read_head(piece, from, out),
+            NextPart::Lost if from > 0 => Ok(Next::Drop(0)),
+            NextPart::Lost => self.find_head(piece, out),
+            NextPart::Body(_) if self.is_answer_to_head(piece, from) => {
                 self.end_response(piece.at_ns, out);
                 Ok(Next::Behind(0))
             }
-            Place::Body(mut body) => {
+            NextPart::Body(mut body) => {
                 let limit = self.options.privacy.body_bytes;
                 let mut exchange = self.exchange_of(piece.direction);
                 let mut keep = |content: &[u8]| {
@@ -365,7 +368,7 @@ impl Http1 {
                 (Verdict::Undecided, Progress::More) => return Ok(Next::Behind(used)),
                 (Verdict::Yes, _) if self.may_begin(direction) && !self.is_torn(direction) => {
                     let side = self.side(direction);
-                    side.place = Place::Head;
+                    side.place = NextPart::Head;
                     side.is_found_again = true;
                     return self.progress(direction, used, progress, piece.at_ns, out);
                 }
@@ -442,7 +445,7 @@ impl Http1 {
         at_ns: u64,
         out: &mut Vec<Exchange>,
     ) {
-        self.side(direction).place = Place::Body(body);
+        self.side(direction).place = NextPart::Body(body);
         self.add_content(direction, taken.content);
         match (taken.end, direction) {
             (End::More, Direction::ToServer) if !body.is_framed() => self.lose_request_body(at_ns),
@@ -452,7 +455,7 @@ impl Http1 {
                 }
             }
             (End::Complete, Direction::ToServer) => {
-                self.requests.place = Place::Head;
+                self.requests.place = NextPart::Head;
                 if let Some(exchange) = self.request_in_progress() {
                     exchange.request_end_ns = Some(at_ns);
                 }
@@ -498,7 +501,7 @@ impl Http1 {
     }
 
     pub(super) fn end_response(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.responses.place = Place::Head;
+        self.responses.place = NextPart::Head;
         out.extend(self.answered(at_ns));
     }
 

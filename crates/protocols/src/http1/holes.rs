@@ -9,7 +9,7 @@ use super::{
     decoder::{Http1, Open},
     head::{Extent, RequestKind},
     recognise::begins_with_known_target,
-    side::Place,
+    side::NextPart,
 };
 use crate::{Direction, Exchange, Outcome, Piece, Protocol, Status, Verdict, WrongProtocol};
 
@@ -81,17 +81,17 @@ impl Http1 {
         let is_torn = !self.side(direction).head.is_empty() && self.has_torn_method(direction);
         let side = self.side(direction);
         match side.place {
-            Place::Lost if is_cut_request => {
-                self.requests.place = Place::Head;
+            NextPart::Lost if is_cut_request => {
+                self.requests.place = NextPart::Head;
                 self.requests.is_found_again = true;
                 self.cut_head(direction, count, at_ns, out)?;
             }
-            Place::Lost => {
+            NextPart::Lost => {
                 side.drop_head();
                 side.not_understood += count;
                 self.pass_over(direction, out);
             }
-            Place::Head if side.head.is_empty() => {
+            NextPart::Head if side.head.is_empty() => {
                 if direction == Direction::ToServer {
                     if count <= LINE_END_BYTES {
                         side.may_be_torn = true;
@@ -101,11 +101,11 @@ impl Http1 {
                 }
                 self.miss(direction, count, out);
             }
-            Place::Head if is_torn => {
+            NextPart::Head if is_torn => {
                 self.garbage(direction, out)?;
                 self.side(direction).not_understood += count;
             }
-            Place::Head => {
+            NextPart::Head => {
                 let has_method = side.head.bytes().contains(&b' ');
                 match (side.head.verdict(direction), direction) {
                     (Verdict::Yes, _) => self.cut_head(direction, count, at_ns, out)?,
@@ -119,7 +119,7 @@ impl Http1 {
                     }
                 }
             }
-            Place::Body(mut body) => {
+            NextPart::Body(mut body) => {
                 let taken = body.skip(count);
                 let more = taken.end == End::More && !body.is_framed();
                 // More answers may be in it.
@@ -159,8 +159,8 @@ impl Http1 {
         match (direction, self.responses.place) {
             (Direction::ToServer, _) => self.tell_rest(count),
             // The only answer that is due goes on in there.
-            (Direction::ToClient, Place::Body(_)) => {}
-            (Direction::ToClient, Place::Head | Place::Lost) => {
+            (Direction::ToClient, NextPart::Body(_)) => {}
+            (Direction::ToClient, NextPart::Head | NextPart::Lost) => {
                 self.holes.gaps += 1;
                 self.responses.not_understood += count;
             }
@@ -226,7 +226,7 @@ impl Http1 {
         match direction {
             Direction::ToServer => {
                 self.pass_over(direction, out);
-                let is_body = matches!(self.requests.place, Place::Body(_));
+                let is_body = matches!(self.requests.place, NextPart::Body(_));
                 if is_body && let Some(exchange) = self.request_in_progress() {
                     exchange.request_size_known = false;
                 }

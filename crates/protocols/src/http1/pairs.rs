@@ -11,7 +11,7 @@ use super::{
     decoder::{Http1, Open, Pairing, Then},
     head::{Extent, Malformed, RequestKind, ResponseHead, Upgrade, read_request, read_response},
     holes::Settled,
-    side::Place,
+    side::NextPart,
 };
 use crate::{
     Direction, Exchange, Outcome, Protocol, Status, http_message::outcome_of_status, http2::Http2,
@@ -43,11 +43,11 @@ impl Http1 {
         // Behind a hole it may have been answered in there.
         self.is_pipelined |= !is_idle && !is_found_again;
         if is_found_again || self.pairing == Pairing::Lost {
-            let is_between = !matches!(self.responses.place, Place::Body(_));
+            let is_between = !matches!(self.responses.place, NextPart::Body(_));
             if is_idle && (is_alone || begins_piece && is_silent && is_between) {
                 self.pairing = Pairing::Sound;
                 self.holes.forget();
-                if self.responses.place != Place::Head {
+                if self.responses.place != NextPart::Head {
                     self.responses.lose();
                 }
             } else {
@@ -75,8 +75,8 @@ impl Http1 {
             }
         }
         match read.body {
-            Body::Length(0) => self.requests.place = Place::Head,
-            body if body.is_framed() => self.requests.place = Place::Body(body),
+            Body::Length(0) => self.requests.place = NextPart::Head,
+            body if body.is_framed() => self.requests.place = NextPart::Body(body),
             _ => self.lose_request_body(at_ns),
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Http1 {
         self.is_certain = true;
         if !is_final(head.status) {
             match extent {
-                Extent::Whole => self.responses.place = Place::Head,
+                Extent::Whole => self.responses.place = NextPart::Head,
                 // The answer itself may be behind it.
                 Extent::Cut => self.lose(Direction::ToClient, out),
             }
@@ -144,7 +144,7 @@ impl Http1 {
             Extent::Whole if has_no_body(kind, head.status) => Body::Length(0),
             Extent::Whole | Extent::Cut => head.body,
         };
-        self.responses.place = Place::Body(body);
+        self.responses.place = NextPart::Body(body);
         self.begins_unseen_body = self
             .open
             .front()
@@ -199,8 +199,8 @@ impl Http1 {
     /// Whether nothing but the end of the only answer is unknown.
     pub(super) fn is_settled(&self) -> bool {
         let is_open = match self.responses.place {
-            Place::Body(body) => !body.is_framed(),
-            Place::Head | Place::Lost => false,
+            NextPart::Body(body) => !body.is_framed(),
+            NextPart::Head | NextPart::Lost => false,
         };
         let mut open = self.open.iter();
         is_open && open.next().is_some_and(|open| open.status.is_some()) && open.next().is_none()
@@ -208,7 +208,8 @@ impl Http1 {
 
     /// The next request has come, so the answer ended with what was seen last.
     fn settle(&mut self, out: &mut Vec<Exchange>) {
-        let is_certain = self.responses.place == Place::Body(Body::Chunked(Chunked::LikelyEnded));
+        let is_certain =
+            self.responses.place == NextPart::Body(Body::Chunked(Chunked::LikelyEnded));
         if let Some(open) = self.open.front_mut() {
             open.exchange.response_size_known &= is_certain;
             open.claim_response(self.responses.moved);

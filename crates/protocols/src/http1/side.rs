@@ -4,7 +4,7 @@ use super::{body::Body, head::HeadBuffer};
 
 /// What comes next in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NextPart {
     /// A head begins, or has begun.
     Head,
     Body(Body),
@@ -14,7 +14,7 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct Side {
-    pub(super) place: Place,
+    pub(super) place: NextPart,
     pub(super) head: HeadBuffer,
     /// When the last piece was moved.
     pub(super) last_ns: u64,
@@ -31,7 +31,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(place: NextPart) -> Self {
         Self {
             place,
             head: HeadBuffer::default(),
@@ -45,7 +45,7 @@ impl Side {
     }
 
     pub(super) fn lose(&mut self) {
-        self.place = Place::Lost;
+        self.place = NextPart::Lost;
         self.drop_head();
         self.is_found_again = false;
     }

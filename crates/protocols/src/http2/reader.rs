@@ -120,7 +120,7 @@ pub(super) struct Frame {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ReadState {
     /// Bytes of the preface received so far.
     Preface(usize),
     Header,
@@ -152,7 +152,7 @@ enum Padding {
 
 #[derive(Debug)]
 pub(super) struct FrameReader {
-    place: Place,
+    place: ReadState,
     header: Vec<u8>,
     payload: Vec<u8>,
     begin_ns: u64,
@@ -199,9 +199,9 @@ pub(super) enum Start {
 impl FrameReader {
     pub(super) fn new(start: Start, pending_bytes: usize) -> Self {
         let (place, limit) = match start {
-            Start::Preface => (Place::Preface(0), super::frame::SMALLEST_LIMIT),
-            Start::Frames => (Place::Header, super::frame::SMALLEST_LIMIT),
-            Start::Joined => (Place::Lost, UNKNOWN_LIMIT),
+            Start::Preface => (ReadState::Preface(0), super::frame::SMALLEST_LIMIT),
+            Start::Frames => (ReadState::Header, super::frame::SMALLEST_LIMIT),
+            Start::Joined => (ReadState::Lost, UNKNOWN_LIMIT),
         };
         Self {
             place,
@@ -218,12 +218,12 @@ impl FrameReader {
 
     /// Where the next frame begins is not known.
     pub(super) fn is_lost(&self) -> bool {
-        matches!(self.place, Place::Lost | Place::Alone { .. })
+        matches!(self.place, ReadState::Lost | ReadState::Alone { .. })
     }
 
     /// What passes may be the payload of a frame, or frames that are missed.
     pub(super) fn is_guessing(&self) -> bool {
-        matches!(self.place, Place::Alone { .. })
+        matches!(self.place, ReadState::Alone { .. })
     }
 
     /// Nothing more of a piece can be read.
@@ -232,11 +232,11 @@ impl FrameReader {
     }
 
     pub(super) fn lose(&mut self) {
-        if let Place::Alone { header, left, .. } = self.place {
+        if let ReadState::Alone { header, left, .. } = self.place {
             let passed = header.length.saturating_sub(left);
             self.not_understood += HEADER_BYTES as u64 + u64::from(passed);
         }
-        self.place = Place::Lost;
+        self.place = ReadState::Lost;
         self.not_understood += self.header.len() as u64;
         self.header.clear();
         self.payload = Vec::new();
@@ -245,44 +245,44 @@ impl FrameReader {
     /// Whether `count` bytes end within the content of a frame, and hide nothing but content.
     pub(super) fn is_content(&self, count: u64) -> bool {
         match self.place {
-            Place::Data {
+            ReadState::Data {
                 header: _,
                 content,
                 padding: Padding::Bytes(_),
             } => count < u64::from(content),
-            Place::Data { .. }
-            | Place::Preface(_)
-            | Place::Header
-            | Place::Payload { .. }
-            | Place::Lost
-            | Place::Alone { .. } => false,
+            ReadState::Data { .. }
+            | ReadState::Preface(_)
+            | ReadState::Header
+            | ReadState::Payload { .. }
+            | ReadState::Lost
+            | ReadState::Alone { .. } => false,
         }
     }
 
     pub(super) fn next<'a>(&mut self, input: &mut Input<'a>) -> Event<'a> {
         loop {
             let event = match self.place {
-                Place::Preface(seen) => self.preface(seen, input),
-                Place::Header => self.header(input),
-                Place::Payload {
+                ReadState::Preface(seen) => self.preface(seen, input),
+                ReadState::Header => self.header(input),
+                ReadState::Payload {
                     header,
                     left,
                     is_whole,
                 } => Some(self.payload(header, left, is_whole, input)),
-                Place::Data {
+                ReadState::Data {
                     header,
                     content,
                     padding,
                 } => self.data(header, content, padding, input),
-                Place::Lost => {
+                ReadState::Lost => {
                     if is_frames(input, self.limit, self.streams) {
-                        self.place = Place::Header;
+                        self.place = ReadState::Header;
                         None
                     } else if input.is_empty() {
                         Some(Event::Done)
                     } else if let Some(header) = lone_header(input) {
                         self.begin_ns = input.at_ns;
-                        self.place = Place::Alone {
+                        self.place = ReadState::Alone {
                             header,
                             left: header.length,
                             is_whole: true,
@@ -295,7 +295,7 @@ impl FrameReader {
                         Some(Event::Lost)
                     }
                 }
-                Place::Alone {
+                ReadState::Alone {
                     header,
                     left,
                     is_whole,
@@ -327,10 +327,10 @@ impl FrameReader {
             return Some(Event::Garbage);
         }
         if taken.len() == expected.len() {
-            self.place = Place::Header;
+            self.place = ReadState::Header;
             return Some(Event::Preface);
         }
-        self.place = Place::Preface(seen + taken.len());
+        self.place = ReadState::Preface(seen + taken.len());
         None
     }
 
@@ -349,7 +349,7 @@ impl FrameReader {
         }
         self.header.clear();
         self.place = if header.kind == Kind::Data {
-            Place::Data {
+            ReadState::Data {
                 header,
                 content: header.length,
                 padding: if header.has(PADDED) {
@@ -359,7 +359,7 @@ impl FrameReader {
                 },
             }
         } else {
-            Place::Payload {
+            ReadState::Payload {
                 header,
                 left: header.length,
                 is_whole: true,
@@ -389,14 +389,14 @@ impl FrameReader {
             left = left.saturating_sub(u32::try_from(skipped).unwrap_or(u32::MAX));
         }
         if left > 0 {
-            self.place = Place::Payload {
+            self.place = ReadState::Payload {
                 header,
                 left,
                 is_whole,
             };
             return Event::Done;
         }
-        self.place = Place::Header;
+        self.place = ReadState::Header;
         Event::Frame(Frame {
             header,
             begin_ns: self.begin_ns,
@@ -422,13 +422,13 @@ impl FrameReader {
             return Event::Lost;
         }
         let event = self.payload(header, left, is_whole, input);
-        if let Place::Payload {
+        if let ReadState::Payload {
             header,
             left,
             is_whole,
         } = self.place
         {
-            self.place = Place::Alone {
+            self.place = ReadState::Alone {
                 header,
                 left,
                 is_whole,
@@ -503,11 +503,11 @@ impl FrameReader {
                 )
             }
             Padding::Bytes(_) => {
-                self.place = Place::Header;
+                self.place = ReadState::Header;
                 return Some(Event::DataEnd(header));
             }
         };
-        self.place = Place::Data {
+        self.place = ReadState::Data {
             header,
             content,
             padding: Padding::Bytes(padding),

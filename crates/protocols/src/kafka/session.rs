@@ -14,7 +14,7 @@ use super::{
 };
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct KafkaSession {
     limits: Limits,
     open: Named<Asked>,
     /// After a handshake of version 0 tokens go to and fro without a header.
@@ -32,7 +32,7 @@ struct Asked {
 const KEPT_REQUEST: usize = 1024;
 const KEPT_ANSWER: usize = 512;
 
-impl Session {
+impl KafkaSession {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             limits: options.limits,
@@ -121,7 +121,7 @@ impl Session {
     }
 }
 
-impl Speech for Session {
+impl Speech for KafkaSession {
     fn protocol(&self) -> Protocol {
         Protocol::Kafka
     }

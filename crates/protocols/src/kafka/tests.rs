@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Outcome, Protocol,
+    ConnectionFacts, Outcome, Protocol,
     testing::{Call, Cut, Driver, WHOLE, check_cuts, check_secrets, facts, to_client, to_server},
 };
 
@@ -231,7 +231,7 @@ fn ids_pair_across_a_gap() {
 
 #[test]
 fn joined_connections_are_known_by_an_answer() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(9092)
     });
@@ -263,7 +263,7 @@ fn large_batches_need_their_beginning_only() {
 /// A broker reads the length of a request by itself, and so do clients that of an answer.
 #[test]
 fn joined_ends_that_read_lengths_by_themselves_are_understood() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(9092)
     });

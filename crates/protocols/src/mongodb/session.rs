@@ -11,7 +11,7 @@ use super::{
 };
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct MongodbSession {
     limits: Limits,
     /// With the ids of requests.
     open: Named<u32>,
@@ -22,7 +22,7 @@ const KEPT_REQUEST: usize = HEADER + 512;
 /// Bytes of a reply that may hold how it went.
 const KEPT_REPLY: usize = HEADER + 2048;
 
-impl Session {
+impl MongodbSession {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             limits: options.limits,
@@ -96,7 +96,7 @@ impl Session {
     }
 }
 
-impl Speech for Session {
+impl Speech for MongodbSession {
     fn protocol(&self) -> Protocol {
         Protocol::MongoDb
     }

@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Outcome, Protocol,
+    ConnectionFacts, Outcome, Protocol,
     testing::{Call, Cut, Driver, WHOLE, check_cuts, check_secrets, facts, to_client, to_server},
 };
 
@@ -237,7 +237,7 @@ fn a_reply_that_is_cut_is_fine_only_with_a_cursor() {
 
 #[test]
 fn ids_pair_across_a_gap_and_after_a_join() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(1)
     });
@@ -273,7 +273,7 @@ fn noise_is_none() {
 
 #[test]
 fn joined_ends_that_read_headers_by_themselves_are_understood() {
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(27017)
     });

@@ -23,7 +23,7 @@ use super::{
 };
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct MysqlSession {
     limits: Limits,
     phase: Phase,
     /// What the server offered, then what both ends have.
@@ -76,7 +76,7 @@ const KEPT_CAPABILITIES: usize = HEADER + 4;
 /// A request for TLS is an answer without what follows the capabilities.
 const TLS_REQUEST: u64 = HEADER as u64 + 32;
 
-impl Session {
+impl MysqlSession {
     pub(super) fn new(options: &Options, joined: bool) -> Self {
         Self {
             limits: options.limits,
@@ -338,7 +338,7 @@ impl Session {
     }
 }
 
-impl Speech for Session {
+impl Speech for MysqlSession {
     fn protocol(&self) -> Protocol {
         Protocol::MySql
     }

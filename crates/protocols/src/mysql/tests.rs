@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Protocol,
+    ConnectionFacts, Protocol,
     testing::{
         Call, Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown,
         timings, to_client, to_server, transcript,
@@ -25,7 +25,7 @@ fn ok() -> Call {
 }
 
 fn joined() -> Driver {
-    Driver::new(Facts {
+    Driver::new(ConnectionFacts {
         joined: true,
         ..facts(1)
     })

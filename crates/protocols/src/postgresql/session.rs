@@ -18,7 +18,7 @@ use super::{
 };
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct PostgresqlSession {
     limits: Limits,
     phase: Phase,
     units: VecDeque<Unit>,
@@ -54,7 +54,7 @@ struct Answer {
     error: Option<Failure>,
 }
 
-impl Session {
+impl PostgresqlSession {
     pub(super) fn new(options: &Options, joined: bool) -> Self {
         let limits = options.limits;
         Self {
@@ -386,7 +386,7 @@ impl Session {
     }
 }
 
-impl Speech for Session {
+impl Speech for PostgresqlSession {
     fn protocol(&self) -> Protocol {
         Protocol::PostgreSql
     }

@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Outcome, Protocol,
+    ConnectionFacts, Outcome, Protocol,
     testing::{
         Call, Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown,
         timings, to_client, to_server, transcript,
@@ -24,7 +24,7 @@ fn done(tag: &str) -> Call {
 }
 
 fn joined() -> Driver {
-    Driver::new(Facts {
+    Driver::new(ConnectionFacts {
         joined: true,
         ..facts(1)
     })

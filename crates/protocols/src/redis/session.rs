@@ -10,7 +10,7 @@ use super::{
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct RedisSession {
     limits: Limits,
     open: VecDeque<Open>,
     count: u64,
@@ -52,7 +52,7 @@ enum Kind {
     Reset,
 }
 
-impl Session {
+impl RedisSession {
     pub(super) fn new(options: &Options, joined: bool) -> Self {
         Self {
             limits: options.limits,

@@ -18,7 +18,7 @@ fn command(words: &[&str]) -> String {
 }
 
 fn joined() -> Driver {
-    Driver::new(crate::Facts {
+    Driver::new(crate::ConnectionFacts {
         joined: true,
         ..facts(6379)
     })

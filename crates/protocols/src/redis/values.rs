@@ -24,7 +24,7 @@ pub(super) struct Value {
 
 /// What a look for the next value found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum NextValue {
     Value(Value),
     Wait,
     Invalid,
@@ -83,10 +83,10 @@ impl Values {
     }
 
     /// Takes what belongs to the next value.
-    pub(super) fn next(&mut self, rest: &mut Rest<'_>) -> Found {
+    pub(super) fn next(&mut self, rest: &mut Rest<'_>) -> NextValue {
         loop {
             if rest.length() == 0 {
-                return Found::Wait;
+                return NextValue::Wait;
             }
             let value = self.value.get_or_insert_with(|| Value {
                 kind: 0,
@@ -115,25 +115,25 @@ impl Values {
                 }
                 self.end_word();
                 if let Some(value) = self.end_element(rest.at_ns) {
-                    return Found::Value(value);
+                    return NextValue::Value(value);
                 }
                 continue;
             }
             let Some((&byte, behind)) = rest.bytes.split_first() else {
-                return Found::Lost(self.abandon());
+                return NextValue::Lost(self.abandon());
             };
             rest.bytes = behind;
             value.bytes += 1;
             self.line_bytes += 1;
             if byte != b'\n' {
                 if self.line_bytes > MOST_LINE {
-                    return Found::Invalid;
+                    return NextValue::Invalid;
                 }
                 if self.line.len() < KEPT_LINE {
                     self.line.push(byte);
                 }
                 if !self.line_may_be_valid() {
-                    return Found::Invalid;
+                    return NextValue::Invalid;
                 }
                 continue;
             }
@@ -142,10 +142,10 @@ impl Values {
             match self.end_line(&line) {
                 Some(true) => {}
                 Some(false) => continue,
-                None => return Found::Invalid,
+                None => return NextValue::Invalid,
             }
             if let Some(value) = self.end_element(rest.at_ns) {
-                return Found::Value(value);
+                return NextValue::Value(value);
             }
         }
     }

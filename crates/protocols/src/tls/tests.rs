@@ -1,5 +1,5 @@
 use crate::{
-    Facts, Protocol, TlsVersion,
+    ConnectionFacts, Protocol, TlsVersion,
     testing::{Cut, Driver, WHOLE, facts, run, to_client, to_server, transcript},
 };
 
@@ -54,7 +54,7 @@ fn a_joined_connection_is_known_by_its_records() {
         bytes.extend(std::iter::repeat_n(0x5a, usize::from(length)));
         bytes
     };
-    let mut driver = Driver::new(Facts {
+    let mut driver = Driver::new(ConnectionFacts {
         joined: true,
         ..facts(1)
     });

@@ -94,7 +94,7 @@ impl Counting {
     }
 
     /// What is watched of connections.
-    fn connections(self) -> Option<Connections> {
+    fn connections(self) -> Option<ConnectionNeeds> {
         match self {
             Self::Connections {
                 entries,
@@ -102,13 +102,13 @@ impl Counting {
                 timed,
                 capture_bytes,
                 tls_bytes,
-            } => Some(Connections {
+            } => Some(ConnectionNeeds {
                 entries,
                 timed,
                 payload: capture_bytes.is_some(),
                 tls: tls_bytes.is_some(),
             }),
-            Self::Everything(entries) => Some(Connections {
+            Self::Everything(entries) => Some(ConnectionNeeds {
                 entries,
                 timed: true,
                 payload: true,
@@ -121,7 +121,7 @@ impl Counting {
 
 /// What is watched of connections.
 #[derive(Clone, Copy, Debug)]
-struct Connections {
+struct ConnectionNeeds {
     entries: u32,
     timed: bool,
     payload: bool,

@@ -12,8 +12,8 @@ use profiler_common::tls::{
     TlsConfig,
 };
 use profiler_tls_sites::{
-    Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, SiteClass,
-    TlsCall,
+    Convention, EntrySite, Library, Operation, RegisterNumber, ReturnSite, SiteClass, TlsCall,
+    ValuePlace,
 };
 
 use super::{
@@ -128,10 +128,10 @@ fn word(register: RegisterNumber) -> Option<u8> {
     WORDS.get(usize::from(register.number())).copied()
 }
 
-fn place(place: Place) -> Option<u8> {
+fn place(place: ValuePlace) -> Option<u8> {
     match place {
-        Place::Register(register) => word(register),
-        Place::Stack(words) => u8::try_from(words)
+        ValuePlace::Register(register) => word(register),
+        ValuePlace::Stack(words) => u8::try_from(words)
             .ok()
             .filter(|words| words & PLACE_STACK == 0)
             .map(|words| words | PLACE_STACK),
@@ -305,10 +305,10 @@ mod tests {
     fn places_are_words_of_the_registers_or_of_the_stack() {
         let entry = EntrySite {
             site: site(Some(24)),
-            session: Place::Register(RegisterNumber::RDI),
-            buffer: Place::Stack(3),
-            length: Place::Register(RegisterNumber::RDX),
-            moved: Some(Place::Register(RegisterNumber::RCX)),
+            session: ValuePlace::Register(RegisterNumber::RDI),
+            buffer: ValuePlace::Stack(3),
+            length: ValuePlace::Register(RegisterNumber::RDX),
+            moved: Some(ValuePlace::Register(RegisterNumber::RCX)),
         };
         let probe = TlsProbe::arguments(CALL, &entry, 0x2000).unwrap();
         let expected = SiteCookie {
@@ -321,7 +321,7 @@ mod tests {
         };
         assert_eq!(probe.cookie, expected);
         let far = EntrySite {
-            buffer: Place::Stack(128),
+            buffer: ValuePlace::Stack(128),
             ..entry
         };
         assert_eq!(TlsProbe::arguments(CALL, &far, 0), None);

@@ -24,7 +24,7 @@ type Key = (u32, u32);
 #[derive(Debug)]
 pub(super) struct EventLoopWatch {
     _links: EventLoopLinks,
-    book: Book,
+    book: LoopLedger,
     /// Calls that the kernel did not report.
     missed: u64,
 }
@@ -34,7 +34,7 @@ impl EventLoopWatch {
     pub(super) fn new(links: EventLoopLinks, rules: LoopRules, origin: Origin) -> Self {
         Self {
             _links: links,
-            book: Book::new(rules, origin),
+            book: LoopLedger::new(rules, origin),
             missed: 0,
         }
     }
@@ -87,7 +87,7 @@ fn is_in_epoll(pid: u32, tid: u32) -> bool {
 
 /// What is known of threads and stalls.
 #[derive(Debug)]
-struct Book {
+struct LoopLedger {
     rules: LoopRules,
     origin: Origin,
     /// Threads that live, as last read.
@@ -100,7 +100,7 @@ struct Book {
     stalls: Vec<LoopTurn>,
 }
 
-impl Book {
+impl LoopLedger {
     fn new(rules: LoopRules, origin: Origin) -> Self {
         Self {
             rules,

@@ -11,8 +11,8 @@ const ORIGIN: Origin = Origin {
     epoch_ns: 5_000_000 * MS,
 };
 
-fn book() -> Book {
-    Book::new(LoopRules { threshold_ms: 20 }, ORIGIN)
+fn book() -> LoopLedger {
+    LoopLedger::new(LoopRules { threshold_ms: 20 }, ORIGIN)
 }
 
 /// A thread that has made turns of these lengths, and began another one then.

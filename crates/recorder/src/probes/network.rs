@@ -200,7 +200,7 @@ impl NetworkCollector {
         if requests.is_some() {
             aggregator.remember_edges();
         }
-        let mut session = Session {
+        let mut session = NetworkSession {
             unix,
             requests,
             closed: 0,
@@ -266,7 +266,7 @@ impl NetworkCollector {
 
 /// The thread's own state.
 #[derive(Debug)]
-struct Session {
+struct NetworkSession {
     object: LoadedObject,
     reader: RecordReader,
     ended: Ended,
@@ -312,7 +312,7 @@ struct Session {
     sender: mpsc::Sender<Chunk>,
 }
 
-impl Session {
+impl NetworkSession {
     fn run(mut self, stopped: &Arc<AtomicBool>) {
         let mut reported = Instant::now();
         let mut pause = REPORT;

@@ -7,7 +7,7 @@ use profiler_common::network_calls::{
 };
 use profiler_recording::{ProbeState, ProbeStatus};
 
-use super::{MetricSources, NetworkCollector, Session};
+use super::{MetricSources, NetworkCollector, NetworkSession};
 use crate::bpf::{LoadError, NetworkLinks, network_programs};
 
 impl NetworkCollector {
@@ -43,7 +43,7 @@ impl NetworkCollector {
     }
 }
 
-impl Session {
+impl NetworkSession {
     /// Calls that could not be counted or timed.
     pub(super) fn uncounted_calls(&self) -> Result<BTreeMap<String, u64>, LoadError> {
         let counters = self.object.call_counters()?;

@@ -23,7 +23,7 @@ use super::{
         tls::{TlsProbes, TlsTargets},
         tls_turns::MOST_PROBED,
     },
-    Session,
+    NetworkSession,
 };
 use crate::bpf::{Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of, row};
 
@@ -314,7 +314,7 @@ fn ended_ns(connection: &Connection) -> u64 {
     }
 }
 
-impl Session {
+impl NetworkSession {
     /// Waits for the probes in the processes that run already.
     pub(super) fn settle_tls(&mut self) {
         if let Some(tls) = self

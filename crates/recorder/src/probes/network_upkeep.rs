@@ -23,7 +23,7 @@ use super::{
         targets::is_process,
         unix_sockets::{SocketsWanted, UnixReport},
     },
-    Session, existing, identify, monotonic_ns,
+    NetworkSession, existing, identify, monotonic_ns,
 };
 use crate::bpf::{LoadError, LoadedObject};
 
@@ -50,7 +50,7 @@ impl NetworkCounters {
     }
 }
 
-impl Session {
+impl NetworkSession {
     /// What is known of Unix sockets.
     pub(super) fn report_unix(&mut self, ends: Vec<UnixEnd>) -> Result<UnixReport, LoadError> {
         if self.sought.len() > MAX_SOUGHT {

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::{
     board::ProbeStatuses,
     event_loop::EventLoopWatch,
-    session::{Session, SessionParts},
+    session::{SampleSession, SessionParts},
     source::Source,
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
@@ -237,7 +237,7 @@ impl SampleRecorder {
         let clock = source.clock();
         let (stop, stopped) = StopHandle::new();
         let (sender, chunks) = mpsc::channel(CHUNK_QUEUE);
-        let session = Session::new(SessionParts {
+        let session = SampleSession::new(SessionParts {
             id,
             object,
             reader,
@@ -298,7 +298,7 @@ fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
 fn spawn(
     id: u64,
     kind: SampleKind,
-    session: Session,
+    session: SampleSession,
     stopped: Arc<AtomicBool>,
 ) -> Result<(), CollectError> {
     std::thread::Builder::new()

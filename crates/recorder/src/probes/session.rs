@@ -74,7 +74,7 @@ impl SessionParts {
 }
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SampleSession {
     parts: SessionParts,
     governor: Option<Governor>,
     rows: SampleAssembler,
@@ -99,7 +99,7 @@ pub(super) struct Session {
     accounts: Option<CpuAccounts>,
 }
 
-impl Session {
+impl SampleSession {
     pub(super) fn new(parts: SessionParts) -> Self {
         let now = Instant::now();
         let clock = parts.source.clock();

@@ -38,9 +38,9 @@ use super::{
     targets::ResolvedTarget,
     timeline::monotonic_ns,
     tls_ciphertext::Ciphertext,
-    tls_duty::{Duty, Turn},
+    tls_duty::{Duty, DutyStep},
     tls_report::{add_ciphertext, file_report, left_out_reason},
-    tls_turns::{LOOK_SOON, Room, Waiting, due},
+    tls_turns::{LOOK_SOON, ProbeRoom, Waiting, due},
 };
 use crate::bpf::{Group, LoadError, LoadedObject, TlsLink, TlsProbe, is_of};
 
@@ -53,7 +53,7 @@ const WAITING_LIMIT: usize = 64;
 
 /// A process of the target; most have no TLS.
 #[derive(Debug)]
-struct Watched {
+struct TlsProcess {
     key: ProcessKey,
     seen: Instant,
     /// When it was asked for last; not answered yet.
@@ -67,7 +67,7 @@ struct Watched {
     is_left_out: bool,
 }
 
-impl Watched {
+impl TlsProcess {
     fn is_looked_at(&self) -> bool {
         self.looked.is_some() || !self.files.is_empty()
     }
@@ -141,7 +141,7 @@ pub(super) struct TlsProbes {
     settling: Option<Instant>,
     cpu_percent: u32,
     was_limited: bool,
-    processes: BTreeMap<u32, Watched>,
+    processes: BTreeMap<u32, TlsProcess>,
     questions: SyncSender<ProcessKey>,
     answers: Receiver<Answer>,
     /// Every file that was found, for the report.
@@ -213,7 +213,7 @@ impl TlsProbes {
         let began = Instant::now();
         while self.unavailable.is_none() && began.elapsed() < SETTLE_LIMIT {
             self.turn(object, table);
-            if !self.processes.is_empty() && self.processes.values().all(Watched::is_looked_at) {
+            if !self.processes.is_empty() && self.processes.values().all(TlsProcess::is_looked_at) {
                 break;
             }
             std::thread::sleep(SETTLE_PAUSE);
@@ -240,12 +240,12 @@ impl TlsProbes {
             }
         }
         let done = match self.duty.turn(Instant::now()) {
-            Turn::Attach => self.attach(object).and_then(|()| self.go_on(object)),
-            Turn::Detach if was_attached || !self.probed().is_empty() => {
+            DutyStep::Attach => self.attach(object).and_then(|()| self.go_on(object)),
+            DutyStep::Detach if was_attached || !self.probed().is_empty() => {
                 self.was_limited |= self.duty.is_limited();
                 self.detach(object)
             }
-            Turn::Detach => Ok(()),
+            DutyStep::Detach => Ok(()),
         };
         if let Err(error) = done {
             tracing::warn!(%error, "TLS is not captured");
@@ -266,7 +266,7 @@ impl TlsProbes {
             }
             object.set_tls_state(STATE_PAUSED, 0)?;
             let is_settled = self.settling.is_none_or(|began| {
-                self.processes.values().all(Watched::is_looked_at)
+                self.processes.values().all(TlsProcess::is_looked_at)
                     || began.elapsed() >= SETTLE_LIMIT
             });
             // Of programs that are still being looked at nothing is read.
@@ -285,7 +285,8 @@ impl TlsProbes {
 
     /// Processes in which probes are.
     fn probed(&self) -> Vec<u32> {
-        let has_links = |process: &&Watched| process.links.values().any(|links| !links.is_empty());
+        let has_links =
+            |process: &&TlsProcess| process.links.values().any(|links| !links.is_empty());
         let probed = self.processes.values().filter(has_links);
         probed.map(|process| process.key.pid).collect()
     }
@@ -306,7 +307,7 @@ impl TlsProbes {
 
     /// Looks in which processes ciphertext need not be probed.
     fn judge(&mut self, object: &mut LoadedObject) {
-        let is_probed = |process: &&mut Watched| !process.links.is_empty();
+        let is_probed = |process: &&mut TlsProcess| !process.links.is_empty();
         for process in self.processes.values_mut().filter(is_probed) {
             let pid = process.key.pid;
             match object.tls_process(pid) {
@@ -346,7 +347,7 @@ impl TlsProbes {
             pid,
             start_ticks: stat.start_ticks,
         };
-        let process = Watched {
+        let process = TlsProcess {
             key,
             seen: Instant::now(),
             asked: None,
@@ -426,7 +427,7 @@ impl TlsProbes {
             .processes
             .values()
             .filter(|process| !process.links.is_empty());
-        let mut room = Room::beside(probed.count());
+        let mut room = ProbeRoom::beside(probed.count());
         for process in self.processes.values_mut() {
             let is_new = process.links.is_empty() && process.found().next().is_some();
             process.is_left_out = is_new && !room.take();
@@ -493,7 +494,7 @@ impl TlsProbes {
 
     /// Processes that run a file whose probes are known, and those of them that have no room for probes.
     fn processes_with(&self, key: FileKey) -> (u64, u64) {
-        let runs = |process: &&Watched| process.found().any(|mapping| mapping.key == key);
+        let runs = |process: &&TlsProcess| process.found().any(|mapping| mapping.key == key);
         let all = self.processes.values().filter(runs);
         let left_out = all.clone().filter(|process| process.is_left_out);
         (all.count() as u64, left_out.count() as u64)

@@ -37,7 +37,7 @@ pub(super) struct Duty {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum DutyStep {
     Attach,
     Detach,
 }
@@ -70,7 +70,7 @@ impl Duty {
         self.affordable < ALL && self.plan().0 < self.asked
     }
 
-    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+    pub(super) fn turn(&mut self, now: Instant) -> DutyStep {
         self.began.get_or_insert(now);
         let began = *self.period_began.get_or_insert(now);
         let mut into = now.saturating_duration_since(began);
@@ -84,11 +84,11 @@ impl Duty {
             .attached_since
             .map_or(into, |since| now.saturating_duration_since(since));
         if on >= period || stays < on {
-            Turn::Attach
+            DutyStep::Attach
         } else {
             self.was_away = true;
             self.stop(now);
-            Turn::Detach
+            DutyStep::Detach
         }
     }
 
@@ -181,8 +181,8 @@ impl Duty {
 mod tests {
     use super::*;
 
-    const ON: Turn = Turn::Attach;
-    const OFF: Turn = Turn::Detach;
+    const ON: DutyStep = DutyStep::Attach;
+    const OFF: DutyStep = DutyStep::Detach;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -199,7 +199,7 @@ mod tests {
             }
             turn
         };
-        let turns: Vec<Turn> = (0..8).map(|step| turn(start + ms(step * 2000))).collect();
+        let turns: Vec<DutyStep> = (0..8).map(|step| turn(start + ms(step * 2000))).collect();
         // 2.5 s of each 10 s: the second period begins at 10 s.
         assert_eq!(turns, [ON, ON, OFF, OFF, OFF, ON, ON, OFF]);
         // Until 4 s, and until 14 s.

@@ -50,11 +50,11 @@ fn rest(age: Duration, all: usize) -> Duration {
 
 /// Room for processes with probes.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ProbeRoom {
     left: usize,
 }
 
-impl Room {
+impl ProbeRoom {
     /// With this many that have probes.
     pub(super) fn beside(probed: usize) -> Self {
         Self {
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_room_have_none() {
-        let mut room = Room::beside(MOST_PROBED - 2);
+        let mut room = ProbeRoom::beside(MOST_PROBED - 2);
         assert_eq!([(); 4].map(|()| room.take()), [true, true, false, false]);
-        assert!(!Room::beside(MOST_PROBED + 1).take());
+        assert!(!ProbeRoom::beside(MOST_PROBED + 1).take());
     }
 }

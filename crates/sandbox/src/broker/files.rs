@@ -22,12 +22,12 @@ use super::{Operation, Source, perform};
 /// A path of the agent's own making, below an open directory or from the root of the agent. A file that a target names is
 /// opened by `module_file`.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct OwnPath {
     below: Option<Arc<OwnedFd>>,
     path: PathBuf,
 }
 
-impl Place {
+impl OwnPath {
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             below: None,
@@ -55,17 +55,17 @@ impl Place {
 }
 
 /// Opens a file for reading.
-pub fn open(place: Place) -> io::Result<File> {
+pub fn open(place: OwnPath) -> io::Result<File> {
     perform(Open(place, OFlags::RDONLY))?.map(File::from)
 }
 
 /// Opens a directory as a start for look-ups (`O_PATH`).
-pub fn open_path(place: Place) -> io::Result<OwnedFd> {
+pub fn open_path(place: OwnPath) -> io::Result<OwnedFd> {
     perform(Open(place, OFlags::PATH | OFlags::DIRECTORY))?
 }
 
 /// The same for a directory that the process with this pid may have on a file system that others serve.
-pub fn open_path_of(pid: u32, place: Place) -> io::Result<OwnedFd> {
+pub fn open_path_of(pid: u32, place: OwnPath) -> io::Result<OwnedFd> {
     perform(Of(pid, Open(place, OFlags::PATH | OFlags::DIRECTORY)))?
 }
 
@@ -84,7 +84,7 @@ impl<O: Operation> Operation for Of<O> {
     }
 }
 
-struct Open(Place, OFlags);
+struct Open(OwnPath, OFlags);
 
 impl Operation for Open {
     type Answer = io::Result<OwnedFd>;
@@ -96,16 +96,16 @@ impl Operation for Open {
 
 /// Reads at most `limit` bytes of a file; what lies beyond is left away. What some files of `/proc` show depends on who
 /// reads them, not only on the thread that opens them.
-pub fn read(place: Place, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read(place: OwnPath, limit: usize) -> io::Result<Vec<u8>> {
     perform(Read(place, limit))?
 }
 
 /// The same for a file that shows memory of the process with this pid.
-pub fn read_of(pid: u32, place: Place, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read_of(pid: u32, place: OwnPath, limit: usize) -> io::Result<Vec<u8>> {
     perform(Of(pid, Read(place, limit)))?
 }
 
-struct Read(Place, usize);
+struct Read(OwnPath, usize);
 
 impl Operation for Read {
     type Answer = io::Result<Vec<u8>>;
@@ -142,11 +142,11 @@ impl Operation for ReadAt {
 }
 
 /// The target of a link.
-pub fn read_link(place: Place) -> io::Result<Vec<u8>> {
+pub fn read_link(place: OwnPath) -> io::Result<Vec<u8>> {
     perform(ReadLink(place))?
 }
 
-struct ReadLink(Place);
+struct ReadLink(OwnPath);
 
 impl Operation for ReadLink {
     type Answer = io::Result<Vec<u8>>;
@@ -165,11 +165,11 @@ pub struct Entry {
 }
 
 /// Entries of a directory without `.` and `..`, at most `limit`.
-pub fn list(place: Place, limit: usize) -> io::Result<Vec<Entry>> {
+pub fn list(place: OwnPath, limit: usize) -> io::Result<Vec<Entry>> {
     perform(List(place, limit))?
 }
 
-struct List(Place, usize);
+struct List(OwnPath, usize);
 
 impl Operation for List {
     type Answer = io::Result<Vec<Entry>>;
@@ -210,7 +210,11 @@ impl Operation for Living {
     type Answer = Vec<u32>;
 
     fn perform(mut self) -> Self::Answer {
-        let is_there = |pid: &u32| Place::at(format!("/proc/{pid}")).open(OFlags::PATH).is_ok();
+        let is_there = |pid: &u32| {
+            OwnPath::at(format!("/proc/{pid}"))
+                .open(OFlags::PATH)
+                .is_ok()
+        };
         self.0.retain(is_there);
         self.0
     }

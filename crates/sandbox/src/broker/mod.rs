@@ -29,7 +29,7 @@ use std::{
 
 pub use activity::{Reading, ThreadWatch, reading, reads_also, stuck};
 pub use files::{
-    Entry, Place, append, list, living, open, open_path, open_path_of, read, read_at, read_link,
+    Entry, OwnPath, append, list, living, open, open_path, open_path_of, read, read_at, read_link,
     read_of, replace,
 };
 pub use silence::{Device, Source, is_left_behind_too_often, is_silence, left_behind};

@@ -130,25 +130,31 @@ fn what_only_capabilities_may_see_is_opened_read_and_listed() {
     let direct = std::fs::read(&maps).unwrap();
     let seen = apart("test", || {
         assert!(File::open(&maps).is_err());
-        let below: Arc<OwnedFd> = open_path(Place::at(&process)).unwrap().into();
-        assert_eq!(read(Place::below(&below, "maps"), 1 << 20).unwrap(), direct);
-        assert_eq!(read(Place::below(&below, "maps"), 7).unwrap(), &direct[..7]);
+        let below: Arc<OwnedFd> = open_path(OwnPath::at(&process)).unwrap().into();
+        assert_eq!(
+            read(OwnPath::below(&below, "maps"), 1 << 20).unwrap(),
+            direct
+        );
+        assert_eq!(
+            read(OwnPath::below(&below, "maps"), 7).unwrap(),
+            &direct[..7]
+        );
         let mut text = Vec::new();
-        let mut opened = open(Place::below(&below, "maps")).unwrap();
+        let mut opened = open(OwnPath::below(&below, "maps")).unwrap();
         opened.read_to_end(&mut text).unwrap();
         assert_eq!(text, direct);
         assert!(std::fs::read_link(format!("{process}/exe")).is_err());
         assert!(
-            read_link(Place::below(&below, "exe"))
+            read_link(OwnPath::below(&below, "exe"))
                 .unwrap()
                 .ends_with(b"sleep")
         );
         assert!(
-            !list(Place::below(&below, "fd"), 1 << 20)
+            !list(OwnPath::below(&below, "fd"), 1 << 20)
                 .unwrap()
                 .is_empty()
         );
-        assert!(open(Place::below(&below, "no such file")).is_err());
+        assert!(open(OwnPath::below(&below, "no such file")).is_err());
         let own = std::process::id();
         assert_eq!(living(vec![own, u32::MAX]).unwrap(), [own]);
     });
@@ -165,9 +171,9 @@ fn own_files_are_written() {
     apart("test", || {
         append(&notes, "one\n".into()).unwrap();
         append(&notes, "two\n".into()).unwrap();
-        let found = list(Place::at(&inner), 10).unwrap();
+        let found = list(OwnPath::at(&inner), 10).unwrap();
         assert_eq!((found.len(), found[0].is_directory), (1, false));
-        let text = read(Place::at(&notes), 100).unwrap();
+        let text = read(OwnPath::at(&notes), 100).unwrap();
         assert_eq!(text, b"one\ntwo\n");
         replace(&notes, "three\n".into()).unwrap();
     })

@@ -12,7 +12,7 @@ use super::{
     edge_sides::SideMetrics,
     tasks::{TaskState, state_of},
 };
-use profiler_engine::network_watch::{WatchState, Watched};
+use profiler_engine::network_watch::{WatchState, WatchedEdges};
 
 /// Connections between processes, from the task's start until now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -140,8 +140,8 @@ enum NetworkState {
 }
 
 impl NetworkEdges {
-    pub(in crate::api) fn new(watched: &Watched, names: &ContainerDirectory) -> Self {
-        let Watched {
+    pub(in crate::api) fn new(watched: &WatchedEdges, names: &ContainerDirectory) -> Self {
+        let WatchedEdges {
             state,
             since_ns,
             restarts,

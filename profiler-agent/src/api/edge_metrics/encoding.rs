@@ -18,7 +18,7 @@ use super::{
     choice::{Choice, EdgeSeries},
     readings::Reading,
 };
-use profiler_engine::network_watch::Watched;
+use profiler_engine::network_watch::WatchedEdges;
 
 /// Those of the bounds that histograms have here, in microseconds: each is a series for each edge.
 pub(super) const SHOWN_US: [u32; 9] = [
@@ -52,7 +52,12 @@ pub(crate) struct NetworkMetrics {
 
 impl NetworkMetrics {
     /// The metrics of what was watched, read `now`; `most` bounds the edges with series of their own.
-    pub(crate) fn read(watched: &Watched, choice: &mut Choice, most: usize, now: Instant) -> Self {
+    pub(crate) fn read(
+        watched: &WatchedEdges,
+        choice: &mut Choice,
+        most: usize,
+        now: Instant,
+    ) -> Self {
         let nothing = EdgeTable::default();
         let table = watched.table.as_deref().unwrap_or(&nothing);
         Self {

@@ -6,7 +6,7 @@ use profiler_model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, T
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::{choice::ENDED_AFTER, *};
-use profiler_engine::network_watch::Watched;
+use profiler_engine::network_watch::WatchedEdges;
 
 fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
     let mut connect = Values::default();
@@ -54,9 +54,9 @@ fn text(table: &EdgeTable, choice: &mut Choice, most: usize) -> String {
 }
 
 fn text_at(table: &EdgeTable, choice: &mut Choice, most: usize, now: Instant) -> String {
-    let watched = Watched {
+    let watched = WatchedEdges {
         table: Some(table.clone().into()),
-        ..Watched::default()
+        ..WatchedEdges::default()
     };
     let mut registry = Registry::with_prefix("profiler_agent");
     registry.register_collector(Box::new(NetworkMetrics::read(&watched, choice, most, now)));

@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::Path, time::Instant};
 
-use profiler_tls_sites::{Finding, Place, SiteClass, TlsFile, TlsFunction, find_in_file};
+use profiler_tls_sites::{Finding, SiteClass, TlsFile, TlsFunction, ValuePlace, find_in_file};
 
 /// Looks at a file that must have a library, and prints what was found.
 pub(crate) fn found(path: &Path) -> TlsFile {
@@ -60,9 +60,9 @@ pub(crate) fn returns(function: &TlsFunction) -> Vec<(u64, SiteClass, u8)> {
 }
 
 /// Number of the register in which something is.
-pub(crate) fn register(place: Place) -> u8 {
+pub(crate) fn register(place: ValuePlace) -> u8 {
     match place {
-        Place::Register(register) => register.number(),
-        Place::Stack(word) => panic!("on the stack, word {word}"),
+        ValuePlace::Register(register) => register.number(),
+        ValuePlace::Stack(word) => panic!("on the stack, word {word}"),
     }
 }

@@ -13,14 +13,14 @@ use super::half::Half;
 const MOST_CANDIDATES: usize = 512;
 
 /// Pairs (the request in first), and what is left.
-pub(super) struct Found {
+pub(super) struct PairedRequests {
     pub(super) pairs: Vec<(MatchClass, Half, Half)>,
     pub(super) ins: Vec<Half>,
     pub(super) outs: Vec<Half>,
 }
 
 /// Pairs requests, the best evidence first.
-pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> Found {
+pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> PairedRequests {
     ins.sort_by_key(|half| half.begin_ns);
     outs.sort_by_key(|half| half.begin_ns);
     let mut matching = Matching {
@@ -46,7 +46,7 @@ pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> Found {
     }
     let is_free = |pairs: &[Option<Pair>], at: usize| pairs.get(at).is_none_or(Option::is_none);
     let mut outs: Vec<Option<Half>> = outs.into_iter().map(Some).collect();
-    let mut found = Found {
+    let mut found = PairedRequests {
         pairs: Vec::new(),
         ins: Vec::new(),
         outs: Vec::new(),

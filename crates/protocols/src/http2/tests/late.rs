@@ -5,7 +5,8 @@ use super::{
     DATA, END_HEADERS, END_STREAM, GRPC, HEADERS, LAST, PREFACE, Peers, SETTINGS, frame, summary,
 };
 use crate::{
-    Connection, Direction, Exchange, Facts, HTTP2, Options, Outcome, Piece, Protocol, Status,
+    Connection, ConnectionFacts, Direction, Exchange, HTTP2, Options, Outcome, Piece, Protocol,
+    Status,
     hpack::encoder::{Encoder, Form},
     replay::{CLIENT, Player, SERVER},
     testing::facts,
@@ -274,7 +275,7 @@ fn headers_and_payloads_in_reads_of_their_own_are_found_wherever_one_joins() {
         for from in 2..60 {
             let mut connection = Connection::new(
                 Options::default(),
-                Facts {
+                ConnectionFacts {
                     joined: true,
                     ..facts(8080)
                 },

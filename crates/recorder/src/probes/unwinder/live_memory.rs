@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, fs::File, sync::Arc};
 
-use profiler_sandbox::broker::{self, Place};
+use profiler_sandbox::broker::{self, OwnPath};
 use profiler_unwind::{CapturedStack, StackMemory};
 
 /// Bytes that are read at once.
@@ -31,7 +31,7 @@ impl LiveMemory {
     pub(super) fn new(pid: u32) -> Self {
         Self {
             pid,
-            file: broker::open(Place::at(format!("/proc/{pid}/mem")))
+            file: broker::open(OwnPath::at(format!("/proc/{pid}/mem")))
                 .ok()
                 .map(Arc::new),
             last: RefCell::new(Piece {

@@ -19,7 +19,7 @@ use profiler_image::{
     proc_dir::ProcDir,
     remote_mounts::{ProcessMounts, Served},
 };
-use profiler_sandbox::broker::{self, Place};
+use profiler_sandbox::broker::{self, OwnPath};
 use profiler_unwind::{CapturedStack, StackMemory as _};
 
 type Slice<'bytes> = EndianSlice<'bytes, LittleEndian>;
@@ -116,7 +116,7 @@ impl Oracle {
         let Ok(mounts) = mounts else {
             return Vec::new();
         };
-        let mappings = broker::open(Place::at(format!("/proc/{pid}/maps")))
+        let mappings = broker::open(OwnPath::at(format!("/proc/{pid}/maps")))
             .and_then(maps::read_mappings)
             .unwrap_or_default();
         mappings
@@ -132,7 +132,7 @@ impl Oracle {
                             }
                             let (start, end) = (mapping.start, mapping.end);
                             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-                            let file = broker::open(Place::at(path)).ok();
+                            let file = broker::open(OwnPath::at(path)).ok();
                             let number = file.and_then(|file| self.adopt(file));
                             self.numbers.insert(key, number);
                             number

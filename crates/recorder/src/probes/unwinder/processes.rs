@@ -61,7 +61,7 @@ pub(super) struct Processes {
 
 /// What a process got when its mappings were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ProcessSlot {
     Slot(u32),
     /// All slots are in use.
     LeftOut,
@@ -69,7 +69,7 @@ pub(super) enum Place {
     Unreadable,
 }
 
-impl Place {
+impl ProcessSlot {
     pub(super) fn slot(self) -> u32 {
         match self {
             Self::Slot(slot) => slot,
@@ -176,7 +176,7 @@ impl Processes {
         &mut self,
         pid: u32,
         generation: u32,
-        place: Place,
+        place: ProcessSlot,
         (seconds, now): (u32, Instant),
     ) -> Option<u32> {
         let before = self.known.get(&pid);
@@ -191,7 +191,7 @@ impl Processes {
             slot: place.slot(),
             read_at: now,
             pause,
-            left_out: place == Place::LeftOut,
+            left_out: place == ProcessSlot::LeftOut,
             used: seconds,
         };
         let before = self.known.insert(pid, known)?;
@@ -237,7 +237,7 @@ mod tests {
         let mut processes = Processes::new(slots);
         for pid in 1..slots {
             let slot = processes.take_slot(now).expect("one is free");
-            processes.set(pid, 0, Place::Slot(slot), (0, now));
+            processes.set(pid, 0, ProcessSlot::Slot(slot), (0, now));
             processes.note_use(pid, pid);
         }
         processes
@@ -250,7 +250,10 @@ mod tests {
         let slot = processes.take_slot(start).expect("one is free");
         assert_eq!(slot, 1);
         assert_eq!(processes.take_slot(start), None);
-        assert_eq!(processes.set(PID, 0, Place::Slot(slot), (0, start)), None);
+        assert_eq!(
+            processes.set(PID, 0, ProcessSlot::Slot(slot), (0, start)),
+            None
+        );
         assert_eq!(processes.remove(PID, start), Some(slot));
         assert_eq!(processes.take_slot(start), None);
         assert_eq!(processes.take_slot(start + REST), Some(slot));
@@ -260,8 +263,8 @@ mod tests {
     fn slots_of_processes_that_are_not_walked_go_to_those_left_out() {
         let now = Instant::now();
         let mut processes = full(9, now);
-        processes.set(100, 0, Place::LeftOut, (8, now));
-        processes.set(101, 0, Place::LeftOut, (9, now));
+        processes.set(100, 0, ProcessSlot::LeftOut, (8, now));
+        processes.set(101, 0, ProcessSlot::LeftOut, (9, now));
         assert!(processes.is_short());
         assert_eq!(
             processes.forgettable(5, now),
@@ -285,7 +288,7 @@ mod tests {
     fn a_process_that_cannot_be_read_waits_for_no_slot() {
         let now = Instant::now();
         let mut processes = Processes::new(64);
-        processes.set(PID, 0, Place::Unreadable, (0, now));
+        processes.set(PID, 0, ProcessSlot::Unreadable, (0, now));
         assert!(!processes.is_short());
         assert_eq!(processes.forgettable(100, now), Vec::<u32>::new());
     }
@@ -312,7 +315,7 @@ mod tests {
         let start = Instant::now();
         let mut processes = Processes::new(2);
         let unreadable = |processes: &mut Processes, generation| {
-            processes.set(PID, generation, Place::Unreadable, (0, start));
+            processes.set(PID, generation, ProcessSlot::Unreadable, (0, start));
         };
         unreadable(&mut processes, 0);
         let known = |processes: &Processes| processes.get(PID).expect("known");

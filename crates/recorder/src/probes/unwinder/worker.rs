@@ -34,7 +34,7 @@ use super::{
     live_memory::{LiveMemory, LiveStack},
     machine::Machine,
     oracle::Oracle,
-    processes::{Place, Processes},
+    processes::{ProcessSlot, Processes},
 };
 use crate::bpf::{Capture, CaptureReader, LoadError, UnwindMaps};
 
@@ -311,7 +311,7 @@ impl Worker {
     /// Gives the kernel the code of a process; `None`: unknown.
     fn set_process(&mut self, pid: u32, generation: u32, code: Option<ProcessCode>) {
         let now = Instant::now();
-        let place = code.map_or(Place::Unreadable, |code| self.place(code, now));
+        let place = code.map_or(ProcessSlot::Unreadable, |code| self.place(code, now));
         self.readings = self.readings.wrapping_add(1);
         let entry = ProcessEntry {
             generation,
@@ -334,19 +334,19 @@ impl Worker {
     }
 
     /// Writes mappings into a fresh slot, so that the kernel never reads half of them.
-    fn place(&mut self, code: ProcessCode, now: Instant) -> Place {
+    fn place(&mut self, code: ProcessCode, now: Instant) -> ProcessSlot {
         let Some(slot) = self.processes.take_slot(now) else {
             self.counts.processes_left_out += 1;
-            return Place::LeftOut;
+            return ProcessSlot::LeftOut;
         };
         let mappings = self.tables.set_process(slot, code, now);
         match self.maps.set_mappings(slot, mappings) {
-            Ok(()) => Place::Slot(slot),
+            Ok(()) => ProcessSlot::Slot(slot),
             Err(error) => {
                 tracing::warn!(%error, "write mappings");
                 self.tables.remove_process(slot, now);
                 self.processes.return_slot(slot);
-                Place::Unreadable
+                ProcessSlot::Unreadable
             }
         }
     }
