@@ -8,6 +8,7 @@ use super::{
     binaries,
     needs::{Need, ROOT_AND_AGENT},
     schedule::Lane,
+    speed,
     steps::Step,
     tally::Tally,
 };
@@ -107,6 +108,7 @@ pub(super) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
         let output = Command::new(&own)
             .args(["test", name])
             .env(ALLOWED, "1")
+            .env(speed::AS_USUAL, "1")
             .current_dir(&workspace.root)
             .output()
             .context("start this program again")?;

@@ -20,6 +20,7 @@ use super::{
     process::{self, Ended, Order, Outcome, Priority, Process},
     report::{Report, Row},
     schedule::{Entry, Lane, Room, Schedule, State},
+    speed,
     steps::Step,
     tally::Tally,
     times::Times,
@@ -216,7 +217,7 @@ impl<'a> Run<'a> {
     fn ended(&mut self, job: &Job, ended: Ended) -> bool {
         let mut row = Row::new(job.name, job.lane, job.budget, job.is_step, ended);
         if self.judges_budgets {
-            row.judge_budget();
+            row.judge_budget(speed::slowness());
         }
         if job.is_step && job.lane != Lane::Alone {
             println!("---- {} ----\n{}", job.name, row.output.trim_end());
@@ -256,7 +257,7 @@ fn end<'p>(running: impl IntoIterator<Item = &'p mut Process>) -> Result<()> {
     Ok(())
 }
 
-/// When a job is ended: at a multiple of its budget, larger where others take its time.
+/// When a job is ended: at a multiple of its budget, larger where others take its time or the machine is slow.
 fn limit(lane: Lane, budget: u32) -> Duration {
     let times = match lane {
         Lane::Alone => 3,
@@ -265,7 +266,7 @@ fn limit(lane: Lane, budget: u32) -> Duration {
         // How fast a registry answers shows nothing about the project.
         Lane::Fetch => 20,
     };
-    Duration::from_secs(u64::from(budget * times))
+    Duration::from_secs(u64::from(budget * times)).mul_f64(speed::slowness())
 }
 
 impl Job {

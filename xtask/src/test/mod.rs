@@ -17,6 +17,7 @@ mod times;
 mod report;
 mod repeat;
 mod room;
+mod speed;
 mod broken;
 mod changed;
 

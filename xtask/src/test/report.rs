@@ -60,8 +60,8 @@ impl Row {
         }
     }
 
-    /// A step that takes half as long again as it may has failed.
-    pub(super) fn judge_budget(&mut self) {
+    /// A step that takes half as long again as it may has failed; `slowness` is that of the machine.
+    pub(super) fn judge_budget(&mut self, slowness: f64) {
         // What computes waits for everything else, so its own CPU time counts. Downloads and builds take as long as
         // they take.
         let (spent_s, of_what) = match self.lane {
@@ -70,9 +70,10 @@ impl Row {
             Lane::Beside | Lane::Alone => (self.took.as_secs_f64(), ""),
         };
         let budget = self.budget;
-        if self.is_step && self.error.is_none() && spent_s > 1.5 * f64::from(budget) {
+        let most_s = 1.5 * f64::from(budget) * slowness;
+        if self.is_step && self.error.is_none() && spent_s > most_s {
             self.error = Some(format!(
-                "over budget: took {spent_s:.1} s{of_what}, and has {budget} s"
+                "over budget: took {spent_s:.1} s{of_what}, and has {budget} s on a machine {slowness:.1} times as slow as usual"
             ));
             self.tally.failed += 1;
         }
@@ -278,9 +279,12 @@ failed                       on-cpu
         };
         let row = |lane, is_step, took| {
             let mut row = Row::new("a", lane, 10, is_step, ended(passed.clone(), None, took));
-            row.judge_budget();
+            row.judge_budget(1.0);
             row
         };
+        let mut slow = Row::new("a", Lane::Beside, 10, true, ended(passed.clone(), None, 29));
+        slow.judge_budget(2.0);
+        assert!(slow.error.is_none());
         assert!(row(Lane::Beside, true, 15).error.is_none());
         let late = row(Lane::Beside, true, 16);
         assert!(late.error.as_ref().unwrap().starts_with("over budget"));
