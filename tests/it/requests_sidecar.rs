@@ -29,11 +29,22 @@ struct Parts {
     header: [f64; 2],
 }
 
+/// What the answer says about the way of requests through one sidecar: means in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    sidecar: f64,
+    behind: f64,
+    /// The sentence names the app first.
+    app_leads: bool,
+}
+
 /// What one load met.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     client: Parts,
     server: Parts,
+    /// Through the server's sidecar.
+    way: Way,
     /// What the client took for the middle one of all requests, by its own clock.
     latency: f64,
 }
@@ -53,14 +64,39 @@ fn measure(mesh: &Mesh, connections: u32) -> Measured {
     let seen = watch.finish().unwrap();
     seen.check_whole().unwrap();
     let [client, server] = envoys.map(|pid| parts(seen.sidecar(pid).unwrap()));
+    let way = way(&seen.json, report.server_envoy_pid);
     let latency = f64::from(u32::try_from(done.latency_us.p50).unwrap()) * 1e3;
     let measured = Measured {
         client,
         server,
+        way,
         latency,
     };
     println!("{measured:#?}");
     measured
+}
+
+fn way(report: &Value, pid: u32) -> Way {
+    let all = report["latency"].as_array().unwrap();
+    let found = all.iter().find(|found| found["process"]["pid"] == pid);
+    let found = found.unwrap_or_else(|| panic!("nothing of {pid}: {all:#?}"));
+    let parts = found["parts"].as_array().unwrap();
+    let mean = |is_wanted: &dyn Fn(&Value) -> bool| -> f64 {
+        let wanted = parts.iter().filter(|part| is_wanted(part));
+        wanted.map(|part| part["mean_ns"].as_f64().unwrap()).sum()
+    };
+    let text = found["text"].as_str().unwrap();
+    let (_, places) = text.split_once(": ").unwrap();
+    println!("{text}");
+    Way {
+        sidecar: mean(&|part| part["process"]["pid"] == pid),
+        behind: mean(&|part| part["place"] == "server"),
+        app_leads: places
+            .split(", ")
+            .next()
+            .unwrap()
+            .contains("in mesh-server"),
+    }
 }
 
 fn parts(sidecar: &Value) -> Parts {
@@ -166,6 +202,9 @@ fn what_a_sidecar_holds_back_is_its_own_time() {
         after: measure(&mesh.unwrap(), CONNECTIONS),
     };
     change.grew(|found| found.server.to_upstream);
+    change.grew(|found| found.way.sidecar);
+    change.stayed(|found| found.way.behind);
+    assert_measured!(!change.after.way.app_leads, "the app is named first");
     change.stayed(|found| found.server.read_wait);
     change.stayed(|found| found.server.upstream);
     change.stayed(|found| found.server.to_client);
@@ -203,6 +242,9 @@ fn what_the_app_takes_is_time_of_the_upstream_in_both_sidecars() {
         change.stayed(|found| of(found).to_client);
         header_agrees(of(&change.after));
     }
+    change.grew(|found| found.way.behind);
+    change.stayed(|found| found.way.sidecar);
+    assert_measured!(change.after.way.app_leads, "the app is not named first");
 }
 
 /// One thread serves all connections: while it works for one request the others wait, to be read or to be

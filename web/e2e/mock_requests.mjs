@@ -359,6 +359,38 @@ function plaintextOf(seconds) {
   };
 }
 
+/** Where the time of requests to a sidecar goes. */
+function latencyOf(process, behind) {
+  const part = (place, of, mean_ns) => ({
+    place,
+    process: of,
+    mean_ns,
+    p50_ns: mean_ns,
+    p95_ns: mean_ns * 2,
+    share_percent: mean_ns / 14_200,
+  });
+  const own = { pid: process.pid, name: process.comm };
+  const server = { pid: behind.pid, name: behind.comm };
+  return [
+    {
+      process: own,
+      requests: 12_000,
+      mean_ns: 1_420_000,
+      p50_ns: 1_310_000,
+      p95_ns: 2_880_000,
+      p99_ns: 4_030_000,
+      parts: [
+        part("inbound_queue", own, 40_000),
+        part("request_path", own, 310_000),
+        part("server", server, 960_000),
+        part("response_queue", own, 30_000),
+        part("response_path", own, 80_000),
+      ],
+      text: `Requests to ${own.name} (${own.pid}) take 1.42 ms on average (p95 2.88 ms): 960 us in ${server.name}, 460 us in ${own.name}.`,
+    },
+  ];
+}
+
 /** `GET /tasks/ID/requests` after so many seconds. Without `trouble` nothing was lost. */
 export function requestsOf(task, seconds) {
   const trouble = task.requests?.tls === true;
@@ -376,6 +408,7 @@ export function requestsOf(task, seconds) {
       samples_left_out: 0,
       tls: [],
       plaintext: null,
+      latency: [],
       sidecars: [],
       unbound_bytes: 0,
       lost: 0,
@@ -418,6 +451,7 @@ export function requestsOf(task, seconds) {
       },
     ],
     plaintext: trouble ? plaintextOf(seconds) : null,
+    latency: latencyOf(asked.server, upstream.server),
     sidecars: [sidecar(asked.server, next, 360 + seconds * 20), poorSidecar(upstream.server, next)],
     unbound_bytes: trouble ? 48_200 : 0,
     lost: trouble ? 37 : 0,

@@ -1,7 +1,7 @@
 //! From results to answers: pure functions over plain data.
 //!
 //! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling,
-//! [`diagnosis`] which part costs what, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
+//! [`diagnosis`] which part costs what, [`latency`] where the time of requests goes, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
 
 #![cfg_attr(
     test,
@@ -16,5 +16,6 @@ pub mod edge_series;
 pub mod import;
 pub mod idle;
 pub mod diagnosis;
+pub mod latency;
 pub mod comparison;
 pub mod render;

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use profiler_analysis::latency::latencies;
 use profiler_model::{
     Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
     SidecarTimes, Spread, Tally, TlsReport,
     printable::{columns, left, printable_within, right},
+    short_time,
 };
 use profiler_protocols::Protocol;
 
@@ -28,9 +30,13 @@ const HEADER: [&str; 10] = [
     "p99",
 ];
 
-/// Operations with the most requests first, sidecars, and below them what is missing.
+/// Where the time goes, operations with the most requests first, sidecars, and below them what is missing.
 pub(super) fn text(table: &RequestTable) -> Text {
-    let mut text = operations(table, usize::MAX);
+    let mut text = Text::default();
+    for latency in latencies(table) {
+        line(&mut text, &latency.text);
+    }
+    text.push(&operations(table, usize::MAX));
     if table.operations.is_empty() {
         line(&mut text, "no requests were seen");
     }
@@ -173,30 +179,7 @@ fn rate(count: u64, window_ns: u64) -> String {
 /// The upper bound of where the percentile lies.
 fn percentile(values: &Spread, thousandths: u64) -> String {
     let found = values.percentile(thousandths);
-    found.map_or_else(|| "-".to_owned(), |Bounds { to, .. }| duration(to))
-}
-
-/// Three digits and a unit.
-fn duration(ns: u64) -> String {
-    let (unit_ns, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (1_000, "us"),
-        1_000_000..1_000_000_000 => (1_000_000, "ms"),
-        1_000_000_000.. => (1_000_000_000, "s"),
-    };
-    let whole = ns / unit_ns;
-    let digits = match whole {
-        0..10 => 2,
-        10..100 => 1,
-        100.. => 0,
-    };
-    if digits == 0 {
-        return format!("{whole} {unit}");
-    }
-    let scale = 10_u64.pow(digits);
-    let rest = ns % unit_ns * scale / unit_ns;
-    let width = usize::try_from(digits).unwrap_or(0);
-    format!("{whole}.{rest:0width$} {unit}")
+    found.map_or_else(|| "-".to_owned(), |Bounds { to, .. }| short_time(to))
 }
 
 /// The slowest and failing requests are in the JSON; here is how many.
@@ -223,7 +206,7 @@ fn sidecars(sidecars: &[Sidecar]) -> Text {
     let mut text = Text::default();
     for sidecar in sidecars {
         let process = end(&sidecar.process, None);
-        let mean = sidecar.mean_ns().map_or_else(|| "-".to_owned(), duration);
+        let mean = sidecar.mean_ns().map_or_else(|| "-".to_owned(), short_time);
         let (came, went) = (sidecar.requests_in, sidecar.requests_out);
         text.blank();
         line(
@@ -271,7 +254,7 @@ fn parts(times: &SidecarTimes) -> Text {
     let row = |name: &str, values: &Spread| {
         [
             format!("  {name}"),
-            values.mean().map_or_else(|| "-".to_owned(), duration),
+            values.mean().map_or_else(|| "-".to_owned(), short_time),
             percentile(values, 500),
             percentile(values, 990),
         ]
@@ -447,7 +430,7 @@ fn plaintext(report: &TlsReport, window_ns: u64) -> Text {
             &mut text,
             &format!(
                 "TLS was read from {} on, when the probes were in: requests before are missing",
-                duration(before_ns)
+                short_time(before_ns)
             ),
         );
     }

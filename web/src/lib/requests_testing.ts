@@ -129,6 +129,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     samples_left_out: 0,
     tls: [],
     plaintext: null,
+    latency: [],
     sidecars: [],
     unbound_bytes: 0,
     lost: 0,

@@ -201,6 +201,18 @@ function sumText(answer: TaskRequests): string {
   return `${totalText(answer)}${rate}, ${count(errors)} with an error`;
 }
 
+/** Where the time of requests goes, a sentence for each process that they come to. */
+function Latency({ answer }: { answer: TaskRequests }) {
+  if (answer.latency.length === 0 || route.value.edge !== "") return null;
+  return (
+    <ul class="latency" aria-label="Where the time of requests goes">
+      {answer.latency.map(({ process, text }) => (
+        <li key={`${process.pid}-${process.name}`}>{visible(text)}</li>
+      ))}
+    </ul>
+  );
+}
+
 function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
   const { q, speaks, failing, edge, operation: picked } = route.value;
   const all = useMemo(() => operationRows(answer), [answer]);
@@ -223,6 +235,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   return (
     <>
       <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} />
+      <Latency answer={answer} />
       <Hellos answer={answer} />
       <Plaintext answer={answer} />
       {all.length === 0 ? (

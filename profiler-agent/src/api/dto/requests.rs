@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use profiler_analysis::latency::latencies;
 use profiler_host::container_names::ContainerDirectory;
-use profiler_model as model;
+use profiler_model::{self as model, latency::Latency};
 use profiler_network::requests::is_unix_end;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -29,6 +30,9 @@ pub struct TaskRequests {
     /// In which time this was counted; null before the first result.
     #[schema(required)]
     window: Option<CountedWindow>,
+    /// How long requests take and where, of the processes that pass requests on; where none does, of those that answer. Most
+    /// requests first.
+    latency: Vec<Latency>,
     /// Most requests first.
     operations: Vec<RequestOperation>,
     /// In the order of their ends.
@@ -270,6 +274,7 @@ impl TaskRequests {
             window: table
                 .filter(|table| !table.is_damaged)
                 .map(|table| table.window.into()),
+            latency: latencies(found),
             operations: operations
                 .into_iter()
                 .map(|found| operation(found, edge_at(found.edge)))

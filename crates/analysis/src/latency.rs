@@ -1,0 +1,307 @@
+//! Where the time of requests goes, and one sentence that says it.
+//!
+//! Of a process that passes requests on (a sidecar) the parts are those of its pairs of requests; what the process behind it takes is
+//! what that one's own sockets saw. Of a process that answers by itself there is one part.
+
+use profiler_model::{
+    Endpoint, RequestTable, Sidecar, SidecarTimes, Spread, float,
+    latency::{Latency, LatencyPart, LatencyPlace, LatencyProcess},
+    printable::printable_within,
+    short_time,
+};
+
+/// Processes that are reported; those with the most requests.
+const MOST: usize = 8;
+/// Columns of a name in the sentence.
+const NAME_COLUMNS: usize = 40;
+/// Parts below this share of the mean are left out of the sentence, but for the two largest.
+const MENTIONED_PERCENT: f64 = 5.0;
+/// The server's own sockets stand for all of a sidecar's requests from this part of them on, in percent.
+const SERVER_SEEN_PERCENT: u64 = 90;
+
+/// Sidecars with the most requests first; where nothing passes requests on, the processes that answer.
+pub fn latencies(table: &RequestTable) -> Vec<Latency> {
+    let mut found: Vec<Latency> = table
+        .sidecars
+        .iter()
+        .filter_map(|sidecar| of_sidecar(table, sidecar))
+        .collect();
+    if found.is_empty() {
+        found = servers(table);
+    }
+    found.sort_by_key(|latency| std::cmp::Reverse(latency.requests));
+    found.truncate(MOST);
+    found
+}
+
+fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
+    let process = &sidecar.process;
+    let all = received(table, process);
+    let times = match sidecar.trusted() {
+        trusted if trusted.pairs > 0 => trusted,
+        _ => every_pair(sidecar),
+    };
+    if times.pairs == 0 {
+        return None;
+    }
+    let mean_ns = all.mean()?;
+    let part = |place, process: Option<&LatencyProcess>, values: &Spread| {
+        Some(LatencyPart {
+            place,
+            process: process.cloned(),
+            mean_ns: values.mean()?,
+            p50_ns: upper(values, 500),
+            p95_ns: upper(values, 950),
+            share_percent: 0.0,
+        })
+    };
+    let own = name_of(process);
+    let mut parts: Vec<LatencyPart> = Vec::new();
+    parts.extend(part(
+        LatencyPlace::InboundQueue,
+        Some(&own),
+        &times.read_wait_ns,
+    ));
+    parts.extend(part(
+        LatencyPlace::RequestPath,
+        Some(&own),
+        &times.to_upstream_ns,
+    ));
+    parts.extend(behind(table, sidecar, &times));
+    parts.extend(part(
+        LatencyPlace::ResponseQueue,
+        Some(&own),
+        &times.answer_wait_ns,
+    ));
+    parts.extend(part(
+        LatencyPlace::ResponsePath,
+        Some(&own),
+        &times.to_client_ns,
+    ));
+    let known: u64 = parts.iter().map(|part| part.mean_ns).sum();
+    if let Some(rest) = mean_ns.checked_sub(known).filter(|rest| *rest > 0) {
+        parts.push(mean_alone(LatencyPlace::ResponseBody, None, rest));
+    }
+    Some(finished(own, &all, mean_ns, parts))
+}
+
+/// What comes between sending a request on and the arrival of its response.
+fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<LatencyPart> {
+    let waited = times.answer_wait_ns.mean().unwrap_or(0);
+    let Some(upstream) = times.upstream_ns.mean() else {
+        return Vec::new();
+    };
+    let upstream = upstream.saturating_sub(waited);
+    let mut servers: Vec<(&Endpoint, u64)> = Vec::new();
+    let (mut sent, mut seen) = (0, Spread::default());
+    for operation in &table.operations {
+        let edge = operation
+            .edge
+            .and_then(|place| table.edges.get(place as usize));
+        let Some(edge) = edge.filter(|edge| is_same(&edge.key.client, &sidecar.process)) else {
+            continue;
+        };
+        sent += operation.client.count;
+        seen.merge(&operation.server.first_byte_ns);
+        match servers
+            .iter_mut()
+            .find(|(known, _)| is_same(known, &edge.key.server))
+        {
+            Some((_, requests)) => *requests += operation.tally.count,
+            None => servers.push((&edge.key.server, operation.tally.count)),
+        }
+    }
+    servers.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
+    let server = match servers.as_slice() {
+        [] => None,
+        [(only, _)] => Some(name_of(only)),
+        [(first, _), rest @ ..] => Some(LatencyProcess {
+            pid: None,
+            name: format!("{} and {} more", name_of(first).name, rest.len()),
+        }),
+    };
+    let is_seen = seen.count > 0 && seen.count * 100 >= sent * SERVER_SEEN_PERCENT;
+    let Some(inside) = seen.mean().filter(|_| is_seen) else {
+        return vec![mean_alone(LatencyPlace::Server, server, upstream)];
+    };
+    // Both are means over all requests; clocks and moments of reading differ by less than what is said.
+    let inside = inside.min(upstream);
+    vec![
+        mean_alone(LatencyPlace::Network, None, upstream - inside),
+        LatencyPart {
+            p50_ns: upper(&seen, 500),
+            p95_ns: upper(&seen, 950),
+            ..mean_alone(LatencyPlace::Server, server, inside)
+        },
+    ]
+}
+
+/// Processes that answer, each with one part.
+fn servers(table: &RequestTable) -> Vec<Latency> {
+    let mut known: Vec<&Endpoint> = Vec::new();
+    for edge in &table.edges {
+        let server = &edge.key.server;
+        if !known.iter().any(|other| is_same(other, server)) {
+            known.push(server);
+        }
+    }
+    known
+        .into_iter()
+        .filter_map(|server| {
+            let all = received(table, server);
+            let mean_ns = all.mean()?;
+            let own = name_of(server);
+            let part = LatencyPart {
+                p50_ns: upper(&all, 500),
+                p95_ns: upper(&all, 950),
+                ..mean_alone(LatencyPlace::Server, Some(own.clone()), mean_ns)
+            };
+            Some(finished(own, &all, mean_ns, vec![part]))
+        })
+        .collect()
+}
+
+/// How long the requests that came to a process took, as its own sockets saw it where they did.
+fn received(table: &RequestTable, process: &Endpoint) -> Spread {
+    let mut all = Spread::default();
+    for operation in &table.operations {
+        let edge = operation
+            .edge
+            .and_then(|place| table.edges.get(place as usize));
+        if edge.is_some_and(|edge| is_same(&edge.key.server, process)) {
+            let of_server = &operation.server.latency_ns;
+            all.merge(if of_server.count > 0 {
+                of_server
+            } else {
+                &operation.client.latency_ns
+            });
+        }
+    }
+    all
+}
+
+/// The times of all pairs, those that order alone decided as well: their means do not depend on which is which.
+fn every_pair(sidecar: &Sidecar) -> SidecarTimes {
+    let mut all = SidecarTimes::default();
+    for times in sidecar.pairs.values() {
+        all.merge(times);
+    }
+    all
+}
+
+/// By pid and start; ends that nothing is known of are told apart by their address.
+fn is_same(a: &Endpoint, b: &Endpoint) -> bool {
+    match (a.pid, b.pid) {
+        (Some(one), Some(other)) => one == other && a.start_ticks == b.start_ticks,
+        (None, None) => a.address == b.address,
+        _ => false,
+    }
+}
+
+fn name_of(end: &Endpoint) -> LatencyProcess {
+    LatencyProcess {
+        pid: end.pid,
+        name: if end.comm.is_empty() {
+            end.address.to_string()
+        } else {
+            end.comm.clone()
+        },
+    }
+}
+
+fn mean_alone(place: LatencyPlace, process: Option<LatencyProcess>, mean_ns: u64) -> LatencyPart {
+    LatencyPart {
+        place,
+        process,
+        mean_ns,
+        p50_ns: None,
+        p95_ns: None,
+        share_percent: 0.0,
+    }
+}
+
+fn upper(values: &Spread, thousandths: u64) -> Option<u64> {
+    Some(values.percentile(thousandths)?.to)
+}
+
+fn finished(
+    process: LatencyProcess,
+    all: &Spread,
+    mean_ns: u64,
+    mut parts: Vec<LatencyPart>,
+) -> Latency {
+    for part in &mut parts {
+        part.share_percent = float(part.mean_ns) * 100.0 / float(mean_ns.max(1));
+    }
+    let at = |thousandths| upper(all, thousandths).unwrap_or(mean_ns);
+    let mut latency = Latency {
+        process,
+        requests: all.count,
+        mean_ns,
+        p50_ns: at(500),
+        p95_ns: at(950),
+        p99_ns: at(990),
+        parts,
+        text: String::new(),
+    };
+    latency.text = sentence(&latency);
+    latency
+}
+
+fn sentence(latency: &Latency) -> String {
+    let who = |process: &LatencyProcess| printable_within(&process.name, NAME_COLUMNS);
+    let Latency {
+        process,
+        mean_ns,
+        p95_ns,
+        ..
+    } = latency;
+    let pid = process
+        .pid
+        .map_or_else(String::new, |pid| format!(" ({pid})"));
+    let begin = format!(
+        "Requests to {}{pid} take {} on average (p95 {})",
+        who(process),
+        short_time(*mean_ns),
+        short_time(*p95_ns),
+    );
+    if let [only] = latency.parts.as_slice()
+        && only.place == LatencyPlace::Server
+    {
+        return format!("{begin}.");
+    }
+    let sum = |is_wanted: &dyn Fn(&LatencyPart) -> bool| -> u64 {
+        let wanted = latency.parts.iter().filter(|part| is_wanted(part));
+        wanted.map(|part| part.mean_ns).sum()
+    };
+    let mut places = vec![(
+        sum(&|part| part.place.is_own()),
+        format!("in {}", who(process)),
+    )];
+    for part in latency.parts.iter().filter(|part| !part.place.is_own()) {
+        places.push((
+            part.mean_ns,
+            match (part.place, &part.process) {
+                (LatencyPlace::Server, Some(server)) => format!("in {}", who(server)),
+                (LatencyPlace::Server, None) => "in what it asks".to_owned(),
+                (LatencyPlace::ResponseBody, _) => "until the response has ended".to_owned(),
+                _ => "between the two".to_owned(),
+            },
+        ));
+    }
+    places.sort_by_key(|(mean_ns, _)| std::cmp::Reverse(*mean_ns));
+    let mentioned: Vec<String> = places
+        .iter()
+        .enumerate()
+        .filter(|(index, (mean, _))| {
+            let share = float(*mean) * 100.0 / float((*mean_ns).max(1));
+            *mean > 0 && (*index < 2 || share >= MENTIONED_PERCENT)
+        })
+        .map(|(_, (mean, place))| format!("{} {place}", short_time(*mean)))
+        .collect();
+    format!("{begin}: {}.", mentioned.join(", "))
+}
+
+#[cfg(test)]
+#[path = "latency_tests.rs"]
+mod tests;

@@ -1,0 +1,184 @@
+use std::{collections::BTreeMap, net::IpAddr};
+
+use profiler_model::{
+    Address, EdgeKey, MatchClass, Operation, RequestEdge, Tally, Timings, UpstreamHeader,
+};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const REQUESTS: u64 = 100;
+
+fn end(pid: u32, name: &str) -> Endpoint {
+    Endpoint {
+        pid: Some(pid),
+        start_ticks: Some(1),
+        comm: name.to_owned(),
+        container: None,
+        address: Address::Ip(IpAddr::from([127, 0, 0, 1])),
+    }
+}
+
+fn times(ns: u64) -> Spread {
+    let mut spread = Spread::default();
+    spread.add_times(ns, REQUESTS);
+    spread
+}
+
+fn edge(client: &Endpoint, server: &Endpoint) -> RequestEdge {
+    RequestEdge {
+        key: EdgeKey {
+            client: client.clone(),
+            server: server.clone(),
+            server_port: Some(80),
+            original_destination: None,
+        },
+        client_port: None,
+        connections: 1,
+        tls: Vec::new(),
+    }
+}
+
+/// Requests on an edge as both ends saw them, nanoseconds.
+fn operation(place: u32, client_ns: u64, server_ns: Option<u64>) -> Operation {
+    let timings = |ns| Timings {
+        count: REQUESTS,
+        latency_ns: times(ns),
+        first_byte_ns: times(ns),
+    };
+    Operation {
+        edge: Some(place),
+        protocol: profiler_protocols::Protocol::Http1,
+        tls: false,
+        method: None,
+        route: None,
+        is_other: false,
+        tally: Tally {
+            count: REQUESTS,
+            seen: REQUESTS,
+            ..Tally::default()
+        },
+        server_only: 0,
+        client: timings(client_ns),
+        server: server_ns.map(timings).unwrap_or_default(),
+    }
+}
+
+/// wrk, an Envoy that keeps each request for 6 ms, and an app that takes 100 ms, over 2 ms of network.
+fn mesh(class: MatchClass, app_ns: Option<u64>) -> RequestTable {
+    let [wrk, envoy, app] =
+        [(1, "wrk"), (2, "envoy"), (3, "mesh-server")].map(|(pid, name)| end(pid, name));
+    let pairs = SidecarTimes {
+        pairs: REQUESTS,
+        inside_ns: times(6 * MS),
+        read_wait_ns: times(MS),
+        to_upstream_ns: times(4 * MS),
+        upstream_ns: times(103 * MS),
+        answer_wait_ns: times(MS / 2),
+        to_client_ns: times(MS / 2),
+    };
+    RequestTable {
+        edges: vec![edge(&wrk, &envoy), edge(&envoy, &app)],
+        operations: vec![
+            operation(0, 110 * MS, Some(109 * MS)),
+            operation(1, 103 * MS, app_ns),
+        ],
+        sidecars: vec![Sidecar {
+            process: envoy,
+            requests_in: REQUESTS,
+            requests_out: REQUESTS,
+            time_in_ns: 109 * MS * REQUESTS,
+            time_out_ns: 103 * MS * REQUESTS,
+            unmatched_in: 0,
+            unmatched_out: 0,
+            forgotten: 0,
+            pairs: BTreeMap::from([(class, pairs)]),
+            upstream_header: UpstreamHeader::default(),
+            matched: Vec::new(),
+            matched_left_out: 0,
+        }],
+        ..RequestTable::default()
+    }
+}
+
+fn parts(latency: &Latency) -> Vec<(LatencyPlace, u64)> {
+    let parts = latency.parts.iter();
+    parts
+        .map(|part| (part.place, part.mean_ns / 1000))
+        .collect()
+}
+
+#[test]
+fn the_time_of_requests_divides_between_the_sidecar_and_the_app() {
+    let found = latencies(&mesh(MatchClass::RequestId, Some(100 * MS)));
+    let [latency] = found.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(latency.mean_ns, 109 * MS);
+    assert_eq!(
+        parts(latency),
+        [
+            (LatencyPlace::InboundQueue, 1_000),
+            (LatencyPlace::RequestPath, 4_000),
+            (LatencyPlace::Network, 2_500),
+            (LatencyPlace::Server, 100_000),
+            (LatencyPlace::ResponseQueue, 500),
+            (LatencyPlace::ResponsePath, 500),
+            (LatencyPlace::ResponseBody, 500),
+        ]
+    );
+    let sum: u64 = latency.parts.iter().map(|part| part.mean_ns).sum();
+    assert_eq!(sum, latency.mean_ns);
+    assert_eq!(
+        latency.text,
+        "Requests to envoy (2) take 109 ms on average (p95 109 ms): 100 ms in mesh-server, 6.00 ms in envoy."
+    );
+}
+
+/// Its sockets are on another node.
+#[test]
+fn an_app_that_is_not_seen_has_the_network_with_it() {
+    let found = latencies(&mesh(MatchClass::Order, None));
+    assert_eq!(parts(&found[0])[2], (LatencyPlace::Server, 102_500));
+    assert!(
+        found[0]
+            .text
+            .ends_with(": 102 ms in mesh-server, 6.00 ms in envoy."),
+        "{}",
+        found[0].text
+    );
+}
+
+#[test]
+fn a_process_that_answers_by_itself_has_one_part() {
+    let mut table = mesh(MatchClass::RequestId, None);
+    table.sidecars.clear();
+    table.operations.truncate(1);
+    let found = latencies(&table);
+    assert_eq!(found.len(), 1);
+    assert_eq!(parts(&found[0]), [(LatencyPlace::Server, 109_000)]);
+    assert_eq!(
+        found[0].text,
+        "Requests to envoy (2) take 109 ms on average (p95 109 ms)."
+    );
+}
+
+#[test]
+fn without_responses_there_is_nothing_to_say() {
+    let mut table = mesh(MatchClass::RequestId, None);
+    for operation in &mut table.operations {
+        operation.client = Timings::default();
+        operation.server = Timings::default();
+    }
+    assert_eq!(latencies(&table), []);
+    table.sidecars.clear();
+    assert_eq!(latencies(&table), []);
+    assert_eq!(latencies(&RequestTable::default()), []);
+}
+
+#[test]
+fn names_steer_no_terminal() {
+    let mut table = mesh(MatchClass::RequestId, Some(MS));
+    table.edges[1].key.server.comm = "\u{1b}[31mred".to_owned();
+    assert!(!latencies(&table)[0].text.contains('\u{1b}'));
+}

@@ -1,0 +1,82 @@
+//! How long requests take, and in which part of their way.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How long the requests of one process take, and where the time goes. Times are nanoseconds; percentiles are upper bounds of
+/// the buckets that times are counted in, at most 6.25 % too high.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = RequestLatency)]
+pub struct Latency {
+    /// The process that the requests came to.
+    pub process: LatencyProcess,
+    /// Requests whose response was seen whole.
+    pub requests: u64,
+    pub mean_ns: u64,
+    pub p50_ns: u64,
+    pub p95_ns: u64,
+    pub p99_ns: u64,
+    /// In the order of a request's way. Their means add up to `mean_ns` where all requests were matched.
+    pub parts: Vec<LatencyPart>,
+    /// The same in one sentence.
+    pub text: String,
+}
+
+/// A process. Text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LatencyProcess {
+    /// Null: not on this node, or not seen.
+    #[schema(required)]
+    pub pid: Option<u32>,
+    /// Its name; where that is not known, its address.
+    pub name: String,
+}
+
+/// One part of the way.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct LatencyPart {
+    pub place: LatencyPlace,
+    /// Who has the request there; null between processes.
+    #[schema(required)]
+    pub process: Option<LatencyProcess>,
+    pub mean_ns: u64,
+    /// Null: only the mean is known.
+    #[schema(required)]
+    pub p50_ns: Option<u64>,
+    #[schema(required)]
+    pub p95_ns: Option<u64>,
+    /// Of the mean of all requests.
+    pub share_percent: f64,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyPlace {
+    /// It lies in the socket until the sidecar reads it.
+    InboundQueue,
+    /// In the sidecar, from reading it to sending it on.
+    RequestPath,
+    /// Between the sidecar and the process behind it, both ways, and until that reads it.
+    Network,
+    /// In the process behind the sidecar, or in the process itself where it passes nothing on.
+    Server,
+    /// The first byte of the response lies in the socket until the sidecar reads it.
+    ResponseQueue,
+    /// In the sidecar, from reading the first byte of the response to sending one on.
+    ResponsePath,
+    /// From the first byte of the response to its last.
+    ResponseBody,
+}
+
+impl LatencyPlace {
+    /// Whether the process that the requests came to has it.
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::InboundQueue | Self::RequestPath | Self::ResponseQueue | Self::ResponsePath => {
+                true
+            }
+            Self::Network | Self::Server | Self::ResponseBody => false,
+        }
+    }
+}
