@@ -1390,6 +1390,40 @@ export interface components {
              */
             readonly missed: number;
         };
+        /** @description One part of the way. */
+        readonly LatencyPart: {
+            /** Format: int64 */
+            readonly mean_ns: number;
+            /**
+             * Format: int64
+             * @description Null: only the mean is known.
+             */
+            readonly p50_ns: number | null;
+            /** Format: int64 */
+            readonly p95_ns: number | null;
+            readonly place: components["schemas"]["LatencyPlace"];
+            readonly process: components["schemas"]["LatencyProcess"] | null;
+            /**
+             * Format: double
+             * @description Of the mean of all requests.
+             */
+            readonly share_percent: number;
+        };
+        /**
+         * @description Where a request is.
+         * @enum {string}
+         */
+        readonly LatencyPlace: "inbound_queue" | "request_path" | "network" | "server" | "response_queue" | "response_path" | "response_body";
+        /** @description A process. Text is untrusted. */
+        readonly LatencyProcess: {
+            /** @description Its name; where that is not known, its address. */
+            readonly name: string;
+            /**
+             * Format: int32
+             * @description Null: not on this node, or not seen.
+             */
+            readonly pid: number | null;
+        };
         readonly Limits: {
             /** Format: int64 */
             readonly max_duration_s: number;
@@ -2100,6 +2134,31 @@ export interface components {
              * @description Times that a connection did not speak what it was taken for.
              */
             readonly withdrawn_guesses: number;
+        };
+        /**
+         * @description How long the requests of one process take, and where the time goes. Times are nanoseconds; percentiles are upper bounds of
+         *     the buckets that times are counted in, at most 6.25 % too high.
+         */
+        readonly RequestLatency: {
+            /** Format: int64 */
+            readonly mean_ns: number;
+            /** Format: int64 */
+            readonly p50_ns: number;
+            /** Format: int64 */
+            readonly p95_ns: number;
+            /** Format: int64 */
+            readonly p99_ns: number;
+            /** @description In the order of a request's way. Their means add up to `mean_ns` where all requests were matched. */
+            readonly parts: readonly components["schemas"]["LatencyPart"][];
+            /** @description The process that the requests came to. */
+            readonly process: components["schemas"]["LatencyProcess"];
+            /**
+             * Format: int64
+             * @description Requests whose response was seen whole.
+             */
+            readonly requests: number;
+            /** @description The same in one sentence. */
+            readonly text: string;
         };
         readonly RequestMessages: {
             /**
@@ -2841,6 +2900,11 @@ export interface components {
             readonly damaged: boolean;
             readonly incomplete: components["schemas"]["RequestGaps"];
             /**
+             * @description How long requests take and where, of the processes that pass requests on; where none does, of those that answer. Most
+             *     requests first.
+             */
+            readonly latency: readonly components["schemas"]["RequestLatency"][];
+            /**
              * Format: int64
              * @description Pieces of payload that did not fit the ring buffer.
              */
@@ -3223,6 +3287,9 @@ export type KernelObjectList = components['schemas']['KernelObjectList'];
 export type KernelProgram = components['schemas']['KernelProgram'];
 export type KernelTable = components['schemas']['KernelTable'];
 export type LaggedEvent = components['schemas']['LaggedEvent'];
+export type LatencyPart = components['schemas']['LatencyPart'];
+export type LatencyPlace = components['schemas']['LatencyPlace'];
+export type LatencyProcess = components['schemas']['LatencyProcess'];
 export type Limits = components['schemas']['Limits'];
 export type LoopLengths = components['schemas']['LoopLengths'];
 export type LoopRules = components['schemas']['LoopRules'];
@@ -3288,6 +3355,7 @@ export type RequestEdge = components['schemas']['RequestEdge'];
 export type RequestEnd = components['schemas']['RequestEnd'];
 export type RequestErrors = components['schemas']['RequestErrors'];
 export type RequestGaps = components['schemas']['RequestGaps'];
+export type RequestLatency = components['schemas']['RequestLatency'];
 export type RequestMessages = components['schemas']['RequestMessages'];
 export type RequestOperation = components['schemas']['RequestOperation'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
