@@ -5,9 +5,9 @@ use std::{env, hint::black_box, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of [`work`] where docs/proof.md was measured.
-const USUAL: Duration = Duration::from_millis(100);
-/// Numbers that are sorted: more than the caches of one core hold.
+/// CPU time of [`work`] on the usual machine: it took 290 ms where the step `kernels` used 814 s of CPU time in place of 304.
+const USUAL: Duration = Duration::from_millis(110);
+/// Numbers that are sorted: 2 MiB.
 const NUMBERS: usize = 1 << 18;
 /// Beyond this a budget shows nothing.
 const MOST: f64 = 6.0;
