@@ -158,7 +158,7 @@ impl Fuzz<'_> {
 
     fn round(&mut self, say: &mut impl FnMut(&str)) -> Result<()> {
         let results = results::make(&self.agent.api, self.target)?;
-        let length = self.options.with_token;
+        let length = self.options.with_token * self.longer();
         self.ask(&results, Asking::WithToken, Phases::Random, length, say)?;
         self.without_token(&results, say)?;
         let number = self.found.held.len() + 1;
@@ -167,6 +167,17 @@ impl Fuzz<'_> {
         say(&format!("round {number}: {held}"));
         self.found.held.push(held);
         Ok(())
+    }
+
+    /// Rounds that are added for want of requests ask for twice as long as the one before: on a slow machine what asks may take
+    /// longer to begin than it has.
+    fn longer(&self) -> u32 {
+        let added = (self.found.held.len() + 1).saturating_sub(self.options.rounds);
+        if self.lacks_requests() {
+            1 << added.min(4)
+        } else {
+            1
+        }
     }
 
     /// On a busy machine what asks has little of its time.
@@ -178,7 +189,7 @@ impl Fuzz<'_> {
 
     /// The limits of each parameter: random values would all be refused alike.
     fn without_token(&mut self, results: &Results, say: &mut impl FnMut(&str)) -> Result<()> {
-        let length = self.options.without_token;
+        let length = self.options.without_token * self.longer();
         self.ask(results, Asking::WithoutToken, Phases::Coverage, length, say)
     }
 
