@@ -4,8 +4,9 @@
 //! what that one's own sockets saw. Of a process that answers by itself there is one part.
 
 use profiler_model::{
-    Endpoint, RequestTable, Sidecar, SidecarTimes, Spread, float,
+    Endpoint, Operation, RequestEdge, RequestTable, Sidecar, SidecarTimes, Spread,
     latency::{Latency, LatencyPart, LatencyPlace, LatencyProcess},
+    percent,
     printable::printable_within,
     short_time,
 };
@@ -44,40 +45,23 @@ fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     if times.pairs == 0 {
         return None;
     }
-    let mean_ns = all.mean()?;
-    let part = |place, process: Option<&LatencyProcess>, values: &Spread| {
-        Some(LatencyPart {
-            place,
-            process: process.cloned(),
-            mean_ns: values.mean()?,
-            p50_ns: upper(values, 500),
-            p95_ns: upper(values, 950),
-            share_percent: 0.0,
-        })
-    };
+    // A socket's own times begin when the process reads the request.
+    let mean_ns = all.mean()? + times.read_wait_ns.mean().unwrap_or(0);
     let own = name_of(process);
+    let part = |place, values: &Spread| {
+        Some(with_percentiles(
+            place,
+            Some(own.clone()),
+            values.mean()?,
+            values,
+        ))
+    };
     let mut parts: Vec<LatencyPart> = Vec::new();
-    parts.extend(part(
-        LatencyPlace::InboundQueue,
-        Some(&own),
-        &times.read_wait_ns,
-    ));
-    parts.extend(part(
-        LatencyPlace::RequestPath,
-        Some(&own),
-        &times.to_upstream_ns,
-    ));
+    parts.extend(part(LatencyPlace::InboundQueue, &times.read_wait_ns));
+    parts.extend(part(LatencyPlace::RequestPath, &times.to_upstream_ns));
     parts.extend(behind(table, sidecar, &times));
-    parts.extend(part(
-        LatencyPlace::ResponseQueue,
-        Some(&own),
-        &times.answer_wait_ns,
-    ));
-    parts.extend(part(
-        LatencyPlace::ResponsePath,
-        Some(&own),
-        &times.to_client_ns,
-    ));
+    parts.extend(part(LatencyPlace::ResponseQueue, &times.answer_wait_ns));
+    parts.extend(part(LatencyPlace::ResponsePath, &times.to_client_ns));
     let known: u64 = parts.iter().map(|part| part.mean_ns).sum();
     if let Some(rest) = mean_ns.checked_sub(known).filter(|rest| *rest > 0) {
         parts.push(mean_alone(LatencyPlace::ResponseBody, None, rest));
@@ -95,9 +79,7 @@ fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<
     let mut servers: Vec<(&Endpoint, u64)> = Vec::new();
     let (mut sent, mut seen) = (0, Spread::default());
     for operation in &table.operations {
-        let edge = operation
-            .edge
-            .and_then(|place| table.edges.get(place as usize));
+        let edge = edge_of(table, operation);
         let Some(edge) = edge.filter(|edge| is_same(&edge.key.client, &sidecar.process)) else {
             continue;
         };
@@ -128,11 +110,7 @@ fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<
     let inside = inside.min(upstream);
     vec![
         mean_alone(LatencyPlace::Network, None, upstream - inside),
-        LatencyPart {
-            p50_ns: upper(&seen, 500),
-            p95_ns: upper(&seen, 950),
-            ..mean_alone(LatencyPlace::Server, server, inside)
-        },
+        with_percentiles(LatencyPlace::Server, server, inside, &seen),
     ]
 }
 
@@ -151,11 +129,7 @@ fn servers(table: &RequestTable) -> Vec<Latency> {
             let all = received(table, server);
             let mean_ns = all.mean()?;
             let own = name_of(server);
-            let part = LatencyPart {
-                p50_ns: upper(&all, 500),
-                p95_ns: upper(&all, 950),
-                ..mean_alone(LatencyPlace::Server, Some(own.clone()), mean_ns)
-            };
+            let part = with_percentiles(LatencyPlace::Server, Some(own.clone()), mean_ns, &all);
             Some(finished(own, &all, mean_ns, vec![part]))
         })
         .collect()
@@ -165,9 +139,7 @@ fn servers(table: &RequestTable) -> Vec<Latency> {
 fn received(table: &RequestTable, process: &Endpoint) -> Spread {
     let mut all = Spread::default();
     for operation in &table.operations {
-        let edge = operation
-            .edge
-            .and_then(|place| table.edges.get(place as usize));
+        let edge = edge_of(table, operation);
         if edge.is_some_and(|edge| is_same(&edge.key.server, process)) {
             let of_server = &operation.server.latency_ns;
             all.merge(if of_server.count > 0 {
@@ -220,6 +192,23 @@ fn mean_alone(place: LatencyPlace, process: Option<LatencyProcess>, mean_ns: u64
     }
 }
 
+fn with_percentiles(
+    place: LatencyPlace,
+    process: Option<LatencyProcess>,
+    mean_ns: u64,
+    values: &Spread,
+) -> LatencyPart {
+    LatencyPart {
+        p50_ns: upper(values, 500),
+        p95_ns: upper(values, 950),
+        ..mean_alone(place, process, mean_ns)
+    }
+}
+
+fn edge_of<'a>(table: &'a RequestTable, operation: &Operation) -> Option<&'a RequestEdge> {
+    table.edges.get(operation.edge? as usize)
+}
+
 fn upper(values: &Spread, thousandths: u64) -> Option<u64> {
     Some(values.percentile(thousandths)?.to)
 }
@@ -231,7 +220,7 @@ fn finished(
     mut parts: Vec<LatencyPart>,
 ) -> Latency {
     for part in &mut parts {
-        part.share_percent = float(part.mean_ns) * 100.0 / float(mean_ns.max(1));
+        part.share_percent = percent(part.mean_ns, mean_ns);
     }
     let at = |thousandths| upper(all, thousandths).unwrap_or(mean_ns);
     let mut latency = Latency {
@@ -282,6 +271,10 @@ fn sentence(latency: &Latency) -> String {
         places.push((
             part.mean_ns,
             match (part.place, &part.process) {
+                // A sidecar that asks a sidecar.
+                (LatencyPlace::Server, Some(server)) if server.name == process.name => {
+                    format!("in the {} behind it", who(server))
+                }
                 (LatencyPlace::Server, Some(server)) => format!("in {}", who(server)),
                 (LatencyPlace::Server, None) => "in what it asks".to_owned(),
                 (LatencyPlace::ResponseBody, _) => "until the response has ended".to_owned(),
@@ -294,8 +287,7 @@ fn sentence(latency: &Latency) -> String {
         .iter()
         .enumerate()
         .filter(|(index, (mean, _))| {
-            let share = float(*mean) * 100.0 / float((*mean_ns).max(1));
-            *mean > 0 && (*index < 2 || share >= MENTIONED_PERCENT)
+            *mean > 0 && (*index < 2 || percent(*mean, *mean_ns) >= MENTIONED_PERCENT)
         })
         .map(|(_, (mean, place))| format!("{} {place}", short_time(*mean)))
         .collect();

@@ -80,14 +80,14 @@ fn mesh(class: MatchClass, app_ns: Option<u64>) -> RequestTable {
     RequestTable {
         edges: vec![edge(&wrk, &envoy), edge(&envoy, &app)],
         operations: vec![
-            operation(0, 110 * MS, Some(109 * MS)),
+            operation(0, 110 * MS, Some(108 * MS)),
             operation(1, 103 * MS, app_ns),
         ],
         sidecars: vec![Sidecar {
             process: envoy,
             requests_in: REQUESTS,
             requests_out: REQUESTS,
-            time_in_ns: 109 * MS * REQUESTS,
+            time_in_ns: 108 * MS * REQUESTS,
             time_out_ns: 103 * MS * REQUESTS,
             unmatched_in: 0,
             unmatched_out: 0,
@@ -131,7 +131,7 @@ fn the_time_of_requests_divides_between_the_sidecar_and_the_app() {
     assert_eq!(sum, latency.mean_ns);
     assert_eq!(
         latency.text,
-        "Requests to envoy (2) take 109 ms on average (p95 109 ms): 100 ms in mesh-server, 6.00 ms in envoy."
+        "Requests to envoy (2) take 109 ms on average (p95 108 ms): 100 ms in mesh-server, 6.00 ms in envoy."
     );
 }
 
@@ -156,10 +156,10 @@ fn a_process_that_answers_by_itself_has_one_part() {
     table.operations.truncate(1);
     let found = latencies(&table);
     assert_eq!(found.len(), 1);
-    assert_eq!(parts(&found[0]), [(LatencyPlace::Server, 109_000)]);
+    assert_eq!(parts(&found[0]), [(LatencyPlace::Server, 108_000)]);
     assert_eq!(
         found[0].text,
-        "Requests to envoy (2) take 109 ms on average (p95 109 ms)."
+        "Requests to envoy (2) take 108 ms on average (p95 108 ms)."
     );
 }
 
@@ -181,4 +181,15 @@ fn names_steer_no_terminal() {
     let mut table = mesh(MatchClass::RequestId, Some(MS));
     table.edges[1].key.server.comm = "\u{1b}[31mred".to_owned();
     assert!(!latencies(&table)[0].text.contains('\u{1b}'));
+}
+
+#[test]
+fn a_sidecar_behind_a_sidecar_has_words_of_its_own() {
+    let mut table = mesh(MatchClass::RequestId, Some(100 * MS));
+    table.edges[1].key.server.comm = "envoy".to_owned();
+    let text = &latencies(&table)[0].text;
+    assert!(
+        text.ends_with(": 100 ms in the envoy behind it, 6.00 ms in envoy."),
+        "{text}"
+    );
 }

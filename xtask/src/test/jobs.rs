@@ -217,7 +217,7 @@ impl<'a> Run<'a> {
     fn ended(&mut self, job: &Job, ended: Ended) -> bool {
         let mut row = Row::new(job.name, job.lane, job.budget, job.is_step, ended);
         if self.judges_budgets {
-            row.judge_budget(speed::slowness());
+            row.judge_budget(speed::slowness);
         }
         if job.is_step && job.lane != Lane::Alone {
             println!("---- {} ----\n{}", job.name, row.output.trim_end());
@@ -266,7 +266,7 @@ fn limit(lane: Lane, budget: u32) -> Duration {
         // How fast a registry answers shows nothing about the project.
         Lane::Fetch => 20,
     };
-    Duration::from_secs(u64::from(budget * times)).mul_f64(speed::slowness())
+    Duration::from_secs(u64::from(budget * times)).mul_f64(*speed::AT_FIRST)
 }
 
 impl Job {

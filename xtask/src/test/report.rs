@@ -60,8 +60,8 @@ impl Row {
         }
     }
 
-    /// A step that takes half as long again as it may has failed; `slowness` is that of the machine.
-    pub(super) fn judge_budget(&mut self, slowness: f64) {
+    /// A step that takes half as long again as it may has failed. The machine's slowness is asked for only where it decides.
+    pub(super) fn judge_budget(&mut self, slowness: impl FnOnce() -> f64) {
         // What computes waits for everything else, so its own CPU time counts. Downloads and builds take as long as
         // they take.
         let (spent_s, of_what) = match self.lane {
@@ -70,8 +70,12 @@ impl Row {
             Lane::Beside | Lane::Alone => (self.took.as_secs_f64(), ""),
         };
         let budget = self.budget;
-        let most_s = 1.5 * f64::from(budget) * slowness;
-        if self.is_step && self.error.is_none() && spent_s > most_s {
+        let most_s = 1.5 * f64::from(budget);
+        if !self.is_step || self.error.is_some() || spent_s <= most_s {
+            return;
+        }
+        let slowness = slowness();
+        if spent_s > most_s * slowness {
             self.error = Some(format!(
                 "over budget: took {spent_s:.1} s{of_what}, and has {budget} s on a machine {slowness:.1} times as slow as usual"
             ));
@@ -279,11 +283,11 @@ failed                       on-cpu
         };
         let row = |lane, is_step, took| {
             let mut row = Row::new("a", lane, 10, is_step, ended(passed.clone(), None, took));
-            row.judge_budget(1.0);
+            row.judge_budget(|| 1.0);
             row
         };
         let mut slow = Row::new("a", Lane::Beside, 10, true, ended(passed.clone(), None, 29));
-        slow.judge_budget(2.0);
+        slow.judge_budget(|| 2.0);
         assert!(slow.error.is_none());
         assert!(row(Lane::Beside, true, 15).error.is_none());
         let late = row(Lane::Beside, true, 16);
