@@ -81,7 +81,14 @@ const CAUSES: [(&str, &[&str]); 6] = [
             "of what serve logged (signal:",
         ],
     ),
-    ("broken-budget", &["over budget: took", "and has 2 s"]),
+    (
+        "broken-budget",
+        &[
+            "over budget: took",
+            "and has 2 s",
+            "failed again in a second run",
+        ],
+    ),
     (
         "broken-package",
         &["Unable to locate package no-such-package"],

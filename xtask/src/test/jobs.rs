@@ -99,11 +99,11 @@ impl<'a> Run<'a> {
         Ok(std::mem::take(&mut self.report).rows)
     }
 
-    /// One test of a step, alone.
-    fn alone(&mut self, step: &Step, test: &str) -> Result<Ended> {
+    /// One test of a step, or all of it, alone.
+    fn alone(&mut self, step: &Step, test: Option<&str>) -> Result<Ended> {
         let order = Order {
             job: step.name.to_owned(),
-            only: Some(test.to_owned()),
+            only: test.map(str::to_owned),
             shown: true,
             ..Order::default()
         };
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tests whose measurement failed are run once more, alone.
+    /// Tests whose measurement failed, and steps over their budget, are run once more, alone.
     pub(super) fn second_runs(&mut self, steps: &[&'static Step]) -> Result<()> {
         let wanted = self.report.measured_failures();
         if wanted.len() > SECOND_RUNS {
@@ -132,12 +132,18 @@ impl<'a> Run<'a> {
             let Some(step) = steps.iter().find(|step| step.name == name) else {
                 continue;
             };
-            self.say(&format!("second run of {test}"));
-            let ended = self.alone(step, &test)?;
-            let passed = ended.outcome.error.is_none() && ended.outcome.tally.failed == 0;
+            let test = test.as_deref();
+            let what = test.unwrap_or(name);
+            self.say(&format!("second run of {what}"));
+            let ended = self.alone(step, test)?;
+            let mut row = Row::new(name, step.lane, step.budget, true, ended);
+            if test.is_none() {
+                row.judge_budget(speed::slowness);
+            }
+            let passed = row.error.is_none() && row.tally.failed == 0;
             let verdict = if passed { "passed" } else { "failed again" };
-            self.say(&format!("{test}: failed, then {verdict}"));
-            self.report.second(name, &test, passed);
+            self.say(&format!("{what}: failed, then {verdict}"));
+            self.report.second(name, test, passed);
         }
         Ok(())
     }

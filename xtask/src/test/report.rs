@@ -18,8 +18,9 @@ pub(super) struct Row {
     is_step: bool,
     pub(super) took: Duration,
     pub(super) tally: Tally,
-    /// Tests that passed when they were run once more.
+    /// Tests that passed when they were run once more, and the step where it kept its budget then.
     second: usize,
+    is_over_budget: bool,
     cpu_s: f64,
     /// What went wrong.
     pub(super) error: Option<String>,
@@ -54,6 +55,7 @@ impl Row {
             took,
             tally: outcome.tally,
             second: 0,
+            is_over_budget: false,
             cpu_s: outcome.cpu_s,
             error: outcome.error,
             output,
@@ -80,6 +82,18 @@ impl Row {
                 "over budget: took {spent_s:.1} s{of_what}, and has {budget} s on a machine {slowness:.1} times as slow as usual"
             ));
             self.tally.failed += 1;
+            self.is_over_budget = true;
+        }
+    }
+
+    /// How a step that took too long ended when it was run once more, alone.
+    fn second_in_budget(&mut self, passed: bool) {
+        if passed {
+            self.error = None;
+            self.tally.failed -= 1;
+            self.second += 1;
+        } else if let Some(error) = &mut self.error {
+            error.push_str(", and failed again in a second run");
         }
     }
 
@@ -140,21 +154,26 @@ impl Report {
         total
     }
 
-    /// Steps and tests of which a measurement failed.
-    pub(super) fn measured_failures(&self) -> Vec<(&'static str, String)> {
+    /// Steps and tests of which a measurement failed; a step without a test took longer than it may.
+    pub(super) fn measured_failures(&self) -> Vec<(&'static str, Option<String>)> {
         let rows = self.rows.iter();
         rows.flat_map(|row| {
             let failures = row.tally.failures.iter();
-            failures
+            let tests = failures
                 .filter(|failure| failure.measured)
-                .map(|failure| (row.name, failure.test.clone()))
+                .map(|failure| (row.name, Some(failure.test.clone())));
+            tests.chain(row.is_over_budget.then_some((row.name, None)))
         })
         .collect()
     }
 
-    /// Notes how a test ended that was run once more.
-    pub(super) fn second(&mut self, step: &str, test: &str, passed: bool) {
+    /// Notes how a test, or a whole step, ended that was run once more.
+    pub(super) fn second(&mut self, step: &str, test: Option<&str>, passed: bool) {
         let Some(row) = self.rows.iter_mut().find(|row| row.name == step) else {
+            return;
+        };
+        let Some(test) = test else {
+            row.second_in_budget(passed);
             return;
         };
         let failures = &mut row.tally.failures;
@@ -312,8 +331,8 @@ failed                       on-cpu
         assert!(report(vec![row(false)]).measured_failures().is_empty());
         let mut report = report(vec![row(true)]);
         let wanted = report.measured_failures();
-        assert_eq!(wanted, [("on-cpu", "on_cpu::shares".to_owned())]);
-        report.second("on-cpu", "on_cpu::shares", true);
+        assert_eq!(wanted, [("on-cpu", Some("on_cpu::shares".to_owned()))]);
+        report.second("on-cpu", Some("on_cpu::shares"), true);
         let text = report.to_string();
         assert!(
             text.ends_with("passed at the second time    1\n2 passed, 0 failed\n"),
@@ -331,8 +350,35 @@ failed                       on-cpu
             ended(failed(true), Some("1 tests failed"), 3),
         );
         let mut report = report(vec![row]);
-        report.second("on-cpu", "on_cpu::shares", false);
+        report.second("on-cpu", Some("on_cpu::shares"), false);
         assert_eq!(report.total().failed, 1);
         assert!(report.to_string().contains("failed again in a second run"));
+    }
+    #[test]
+    fn a_step_over_its_budget_has_a_second_run() {
+        let over = || {
+            let passed = Tally {
+                passed: 3,
+                ..Tally::default()
+            };
+            let mut row = Row::new("a", Lane::Beside, 10, true, ended(passed, None, 16));
+            row.judge_budget(|| 1.0);
+            report(vec![row])
+        };
+        assert_eq!(over().measured_failures(), [("a", None)]);
+        let mut better = over();
+        better.second("a", None, true);
+        assert!(
+            better
+                .to_string()
+                .ends_with("passed at the second time    1\n3 passed, 0 failed\n")
+        );
+        let mut again = over();
+        again.second("a", None, false);
+        let text = again.to_string();
+        assert!(text.contains(
+            "has 10 s on a machine 1.0 times as slow as usual, and failed again in a second run"
+        ));
+        assert!(text.ends_with("3 passed, 1 failed\n"));
     }
 }
