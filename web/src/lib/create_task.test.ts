@@ -57,6 +57,31 @@ const META = {
   cpu_budget_percent: null,
 } as Meta;
 
+/** A container of a pod with a name. */
+const named = (pid: number, pod: string): Process =>
+  member(pid, {
+    container: { names: { pod: { namespace: "shop", name: pod } } },
+  } as unknown as Partial<Process>);
+
+describe("a pod as a target", () => {
+  const form = { ...FORM, target: "pod", pod: "4026532441", kind: "on_cpu" } as const;
+  const target = (matched: readonly Process[]): unknown => {
+    const result = specOf(form, matched);
+    return result.ok ? result.spec.target : result.detail;
+  };
+
+  it("is asked for by its name, which it has after a restart too", () => {
+    expect(target([named(1, "web-0"), member(2), named(3, "web-0")])).toEqual({
+      pod: { namespace: "shop", name: "web-0" },
+    });
+  });
+
+  it("is its processes where it has no name or several share the network", () => {
+    expect(target([member(1), member(2)])).toEqual({ pids: [1, 2] });
+    expect(target([named(1, "web-0"), named(2, "web-1")])).toEqual({ pids: [1, 2] });
+  });
+});
+
 describe("the estimate", () => {
   it("is the one of the specification: 30 s at 99 Hz of 0.84 cores", () => {
     expect(expectedSamples(30, 99, 0.84)).toBeCloseTo(2494.8);
@@ -229,7 +254,7 @@ describe("the check-up", () => {
     const result = checkupSpec({ ...FORM, duration: "60" }, [member(7)]);
     if (!result.ok) throw new Error(result.detail);
     expect(result.spec).toEqual({ target: { pids: [7] }, duration_s: 60, frequency_hz: 99 });
-    expect(result.parts.map(({ kind }) => kind)).toEqual(["on_cpu", "off_cpu", "network"]);
+    expect(result.parts.map(({ kind }) => kind)).toEqual(["on_cpu", "off_cpu", "requests"]);
     expect(checkupSpec(FORM, [])).toMatchObject({ ok: false, field: "target" });
     expect(checkupSpec({ ...FORM, duration: "", endless: true }, [member(7)])).toMatchObject({
       ok: false,

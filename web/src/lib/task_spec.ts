@@ -90,6 +90,16 @@ export function selectorOf(fields: SelectorFields): PodSelector {
   return Object.fromEntries(given.filter(([, value]) => value !== ""));
 }
 
+/** The pod that all these processes with a name are of; null without names, or where there are several. */
+function podOf(processes: readonly Process[]): PodSelector | null {
+  const pods = processes.flatMap(({ container }) => container?.names?.pod ?? []);
+  const [first] = pods;
+  if (first === undefined) return null;
+  const { namespace, name } = first;
+  const isOne = pods.every((pod) => pod.namespace === namespace && pod.name === name);
+  return isOne ? { namespace, name } : null;
+}
+
 function targetOf(form: TaskForm, matched: readonly Process[]): Target | string {
   switch (form.target) {
     case "pids":
@@ -100,7 +110,9 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
       if (first === undefined) return "no process of this pod is running";
       // All connections of the pod, also those of processes that come later.
       if (watchesConnections(form.kind)) return { network_namespace: `/proc/${first.pid}/ns/net` };
-      return { pids: matched.map(({ pid }) => pid) };
+      // By its name it is the same pod after a restart.
+      const named = podOf(matched);
+      return named === null ? { pids: matched.map(({ pid }) => pid) } : { pod: named };
     }
     case "kubernetes": {
       const pod = selectorOf(form.selector);
