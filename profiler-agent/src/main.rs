@@ -40,6 +40,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
     match &cli.command {
         Command::Serve(_) => Ok(()),
         Command::Record(args) => Ok(cli::record::run(args)?),
+        Command::Held(held) => match cli::record_command::become_command(held)? {},
         Command::Net(args) => Ok(cli::net::run(args)?),
         Command::Requests(args) => Ok(cli::requests::run(args)?),
         Command::Diagnose(args) => Ok(cli::diagnose::run(args)?),

@@ -62,6 +62,51 @@ fn record_finds_targets_by_name_cgroup_and_the_whole_node_in_every_format() {
 }
 
 #[test]
+fn a_command_that_record_starts_is_recorded_from_its_first_instruction_to_its_end() {
+    let targets = Targets::new();
+    let output = targets.folder.join("command.folded");
+    let shell = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; exit 3";
+    let record = |command: &[&str]| {
+        let mut arguments = vec!["record", "--frequency=999", "--format=folded", "--output"];
+        arguments.push(output.to_str().unwrap());
+        arguments.push("--");
+        arguments.extend(command);
+        run(&arguments, QUICK).unwrap()
+    };
+    let (status, _, errors) = record(&["sh", "-c", shell]);
+    assert!(status.success(), "{errors}");
+    assert!(
+        errors.contains("the command ended with exit status: 3"),
+        "{errors}"
+    );
+    let folded = Folded::parse(&std::fs::read_to_string(&output).unwrap()).unwrap();
+    assert_measured!(folded.total() > 50, "{}", folded.summary());
+    let text = folded.summary();
+    assert!(text.contains("dash") || text.contains("sh"), "{text}");
+
+    // What cannot be started says so in its own words; the file is there, with nothing of a command.
+    let (status, _, errors) = record(&["/nonexistent/program"]);
+    assert!(
+        errors.contains("start /nonexistent/program"),
+        "{status}: {errors}"
+    );
+    let (status, _, errors) = run(
+        &[
+            "record",
+            "--all",
+            "--format=folded",
+            "--output=-",
+            "--",
+            "true",
+        ],
+        QUICK,
+    )
+    .unwrap();
+    assert_eq!(status.code(), Some(2), "{errors}");
+    assert!(errors.contains("cannot be used with"), "{errors}");
+}
+
+#[test]
 fn ctrl_c_writes_what_was_collected() {
     let targets = Targets::new();
     let target = targets.busy("shares-ctrl-c");

@@ -13,6 +13,8 @@ mod targets;
 #[cfg(test)]
 mod access_log;
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod api;
 #[cfg(test)]
 mod api_fuzz;

@@ -13,6 +13,7 @@ use crate::{
     agent::Agent,
     cgroup::Cgroup,
     mesh::{Mesh, MeshOptions},
+    wait::wait_for,
 };
 
 /// Where cgroup v1 keeps what containers are told apart by; v2 hosts have one tree.
@@ -52,16 +53,21 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
         json!({ "kind": "off_cpu", "target": all, "duration_s": SECONDS, "wakers": true }),
         json!({ "kind": "wall", "target": sidecars, "duration_s": SECONDS, "frequency_hz": 99 }),
         json!({ "kind": "network", "target": all, "duration_s": SECONDS, "timed": true }),
+        json!({ "kind": "requests", "target": all, "duration_s": SECONDS }),
     ];
     // One after another: each would change what the others see.
     for task in tasks {
         let id = agent.api.create_task(&task)?;
         let done = agent.api.wait_task(&id, &["finished"], LIMIT)?;
         ensure!(
-            done["kind"] == "network" || done["samples"].as_u64() > Some(100),
+            ["network", "requests"]
+                .iter()
+                .any(|kind| done["kind"] == *kind)
+                || done["samples"].as_u64() > Some(100),
             "a task has too few samples to be looked at: {done}"
         );
     }
+    check_up(&agent, &[report.server_envoy_pid, report.server_pid])?;
     let node = node(&agent, &pids)?;
     agent.stop()?;
     write(
@@ -69,6 +75,30 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
         &fs::read(agent.data_dir.join("store.redb")).context("read the store")?,
     )?;
     write(&folder.join("node.json.zst"), &serde_json::to_vec(&node)?)
+}
+
+/// Of one pod: its sidecar and its app.
+fn check_up(agent: &Agent, pids: &[u32]) -> Result<()> {
+    let body = json!({ "target": { "pids": pids }, "duration_s": SECONDS, "frequency_hz": 199 });
+    let created = agent
+        .api
+        .send("POST", "/api/v1/checkups", Some(&body.to_string()))?;
+    let created = created.json()?;
+    let id = created["id"].as_str().context("a check-up has an id")?;
+    let path = format!("/api/v1/checkups/{id}");
+    let ended = wait_for("the check-up ends", LIMIT, || {
+        let checkup = agent.api.get_json(&path).ok()?;
+        (checkup["state"] != "running").then_some(checkup)
+    })?;
+    ensure!(ended["state"] == "finished", "the check-up: {ended}");
+    let diagnosis = agent.api.get_json(&format!("{path}/diagnosis"))?;
+    ensure!(
+        !diagnosis["latency"][0]["inside"].is_null(),
+        "the check-up does not know where requests spend their time: {}",
+        diagnosis["limits"]
+    );
+    println!("{}", diagnosis["verdict"]);
+    Ok(())
 }
 
 /// Moves a process into a cgroup of its own.
@@ -158,6 +188,8 @@ pub fn options(envoy: Option<&Path>) -> MeshOptions {
         mtls: true,
         access_log: crate::mesh::AccessLog::Text,
         rps: 1500,
+        // The longest part of a request's way is in the app.
+        app_delay: Duration::from_millis(2),
         ..MeshOptions::default()
     }
 }

@@ -59,6 +59,33 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await context.close();
   });
 
+  await checks.run(
+    "the way of a request is above the findings, and what was done opens its flame graph",
+    async () => {
+      const { context, page, faults, go } = await opened();
+      await go(`view=checkup&id=${ZIPKIN}`);
+      const verdict = await page.locator("[data-verdict]").textContent();
+      assert(/^Requests to envoy \(4242\) take 18\.0 ms on average/.test(verdict), verdict);
+      const journey = page.locator("[data-journey]");
+      const steps = await journey.locator(".journey-steps li").allTextContents();
+      assert(steps.length === 6 && /reviews 4250\s*15\.0 ms\s*inside/.test(steps[3]), steps.join(" | "));
+      const bar = await journey.locator(".journey-bar").boundingBox();
+      const widest = await journey.locator(".journey-bar .journey-behind").boundingBox();
+      const part = widest.width / bar.width;
+      assert(part > 0.75 && part < 0.88, `the part of 83 % has ${part} of the bar`);
+      const text = await journey.textContent();
+      assert(/computing, 800 µs of it Tracing/.test(text), text);
+      assert(/waiting for redis-server/.test(text), text);
+      await journey.getByRole("link", { name: "asleep in a timer" }).click();
+      await page.waitForURL(/view=task&id=101/);
+      const { searchParams } = new URL(page.url());
+      assert(searchParams.get("pid") === "4250", page.url());
+      assert(searchParams.get("reason") === "sleep", page.url());
+      clean(faults);
+      await context.close();
+    },
+  );
+
   await checks.run("settings are tabs for the keyboard, and their YAML is copied as it is", async () => {
     const { context, page, faults, go } = await opened({
       permissions: ["clipboard-read", "clipboard-write"],

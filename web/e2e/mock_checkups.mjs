@@ -20,7 +20,7 @@ const CHECKUPS = [
   { id: "checkup-20261122-070000-zip", document: zipkin, ageNs: 3_600e9, target: { pids: [4242, 4243] } },
   { id: "checkup-20261122-080000-off", document: plain, ageNs: 1_800e9, target: { pids: [4242, 4243] } },
 ];
-const KINDS = ["on_cpu", "off_cpu", "network"];
+const KINDS = ["on_cpu", "off_cpu", "requests"];
 
 /** Finished tasks of the check-ups that are there from the start. */
 export function checkupTasks(makeTask) {
@@ -32,7 +32,7 @@ export function checkupTasks(makeTask) {
         target,
         group: id,
         duration_s: SECONDS,
-        samples: kind === "network" ? 0 : samplesOf(i === 0 ? ZIPKIN : PLAIN),
+        samples: kind === "requests" ? 0 : samplesOf(i === 0 ? ZIPKIN : PLAIN),
         clock: kind === "on_cpu" ? "cpu-clock" : kind === "off_cpu" ? "sched-switch" : null,
         created_at_ns: now - ageNs,
         started_at_ns: now - ageNs,

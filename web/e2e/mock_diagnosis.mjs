@@ -369,6 +369,69 @@ const NOT_SAMPLED = [
   "configuration",
 ];
 
+const ENVOY = { pid: 4242, name: "envoy" };
+const APP = { pid: 4250, name: "reviews" };
+const MS = 1e6;
+
+const part = (place, process, mean_ns, p95_ns, of) => ({
+  place,
+  process,
+  mean_ns,
+  p50_ns: p95_ns === null ? null : mean_ns,
+  p95_ns,
+  share_percent: (mean_ns / of) * 100,
+});
+
+const activity = (kind, mean_ns, of, stack = [], what = null, what_ns = null) => ({
+  kind,
+  what,
+  what_ns,
+  mean_ns,
+  share_percent: (mean_ns / of) * 100,
+  stack,
+});
+
+/** An app that sleeps behind a sidecar that does little. */
+const LATENCY = {
+  process: ENVOY,
+  requests: 486_000,
+  mean_ns: 18 * MS,
+  p50_ns: 17.2 * MS,
+  p95_ns: 24.6 * MS,
+  p99_ns: 41 * MS,
+  parts: [
+    part("inbound_queue", ENVOY, 0.2 * MS, 0.6 * MS, 18 * MS),
+    part("request_path", ENVOY, 1.6 * MS, 2.4 * MS, 18 * MS),
+    part("network", null, 0.5 * MS, null, 18 * MS),
+    part("server", APP, 15 * MS, 20.1 * MS, 18 * MS),
+    part("response_queue", ENVOY, 0.1 * MS, 0.3 * MS, 18 * MS),
+    part("response_path", ENVOY, 0.6 * MS, 0.9 * MS, 18 * MS),
+  ],
+  inside: [
+    {
+      process: ENVOY,
+      mean_ns: 2.5 * MS,
+      threads: 4,
+      activities: [
+        activity("running", 1.9 * MS, 2.5 * MS, ["Span::toJson", "Tracer::flush"], "Tracing", 0.8 * MS),
+        activity("waiting_for_cpu", 0.4 * MS, 2.5 * MS),
+        activity("suspended", 0.2 * MS, 2.5 * MS),
+      ],
+    },
+    {
+      process: APP,
+      mean_ns: 15 * MS,
+      threads: 12,
+      activities: [
+        activity("asleep", 12 * MS, 15 * MS, ["clock_nanosleep", "nanosleep", "rate_limit", "handle_review"]),
+        activity("running", 2 * MS, 15 * MS, ["render", "handle_review"]),
+        activity("own_requests", 1 * MS, 15 * MS, [], "redis-server"),
+      ],
+    },
+  ],
+  text: "Requests to envoy (4242) take 18.0 ms on average (p95 24.6 ms): 15.0 ms in reviews (asleep in a timer 12.0 ms), 2.50 ms in envoy (computing 1.90 ms, 800 us of it Tracing).",
+};
+
 function document(counts, { part, nowNs, verdict, good = [], limits = [], coverage = {} }) {
   const all = samplesOf(counts);
   const full = part === "checkup";
@@ -379,7 +442,8 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
   const unattributed = sum(Object.values(counts.unattributed ?? { none: 0 }));
   return {
     version: 1,
-    verdict,
+    verdict: full ? `${LATENCY.text} ${verdict}` : verdict,
+    latency: full ? [LATENCY] : [],
     rules: { version: 3, user_file: full ? null : "/etc/profiler-agent/diagnosis.toml" },
     processes: [
       {
@@ -441,13 +505,12 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
           retransmit_percent: 0.012,
           resets: 2,
           receive_wait_ns: { p50: 210e3, p99: 4.1e6 },
-          sidecar_time: null,
         }
       : null,
     findings: findingsOf(counts, perRequest),
     good,
     configuration: full ? CONFIGURATION : null,
-    not_measured: full ? ["latency"] : NOT_SAMPLED,
+    not_measured: full ? [] : NOT_SAMPLED,
     limits: [...limits, ...(full ? [] : SAMPLES_ONLY)],
   };
 }

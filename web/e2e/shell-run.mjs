@@ -20,7 +20,7 @@ if (shots !== undefined) mkdirSync(shots, { recursive: true });
 
 const checks = new Checks();
 const mock = await startMock();
-for (const [i, kind] of ["on_cpu", "off_cpu", "network"].entries()) {
+for (const [i, kind] of ["on_cpu", "off_cpu", "requests"].entries()) {
   const task = mock.agent.create({ kind, target: { pids: [4242] }, duration_s: 600, group: "check-1" });
   if (i === 0) Object.assign(task, { state: "failed", reason: "on_cpu is denied by --deny-probe" });
 }
@@ -122,7 +122,7 @@ await checks.run("the check-up of a pod starts three tasks, and its page leads t
   await page.waitForURL(/view=group&id=checkup-/);
   await page.locator(".group-card").nth(2).waitFor();
   const titles = await page.locator(".group-card h2").allTextContents();
-  assert(titles.join() === "On CPU,Off CPU,Network", titles.join());
+  assert(titles.join() === "On CPU,Off CPU,Requests", titles.join());
   await page.reload();
   await page.locator(".group-card").nth(2).waitFor();
   await page.getByText("Waited, not idle").waitFor();

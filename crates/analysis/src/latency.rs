@@ -3,41 +3,59 @@
 //! Of a process that passes requests on (a sidecar) the parts are those of its pairs of requests; what the process behind it takes is
 //! what that one's own sockets saw. Of a process that answers by itself there is one part.
 
+mod sentence;
+
+use std::collections::BTreeSet;
+
 use profiler_model::{
     Endpoint, Operation, RequestEdge, RequestTable, Sidecar, SidecarTimes, Spread,
     latency::{Latency, LatencyPart, LatencyPlace, LatencyProcess},
     percent,
-    printable::printable_within,
-    short_time,
 };
+
+pub(crate) use sentence::{Known, with_causes};
 
 /// Processes that are reported; those with the most requests.
 const MOST: usize = 8;
-/// Columns of a name in the sentence.
-const NAME_COLUMNS: usize = 40;
-/// Parts below this share of the mean are left out of the sentence, but for the two largest.
-const MENTIONED_PERCENT: f64 = 5.0;
 /// The server's own sockets stand for all of a sidecar's requests from this part of them on, in percent.
 const SERVER_SEEN_PERCENT: u64 = 90;
 
 /// Sidecars with the most requests first; where nothing passes requests on, the processes that answer.
 pub fn latencies(table: &RequestTable) -> Vec<Latency> {
-    let mut found: Vec<Latency> = table
-        .sidecars
-        .iter()
-        .filter_map(|sidecar| of_sidecar(table, sidecar))
-        .collect();
-    if found.is_empty() {
-        found = servers(table);
+    let found = sidecars(table);
+    most_of(if found.is_empty() {
+        servers(table)
+    } else {
+        found
+    })
+}
+
+/// The same for some processes; where no requests came to these, for all.
+pub(crate) fn latencies_of(table: &RequestTable, pids: &BTreeSet<u32>) -> Vec<Latency> {
+    for mut found in [sidecars(table), servers(table)] {
+        found.retain(|latency| latency.process.pid.is_some_and(|pid| pids.contains(&pid)));
+        if !found.is_empty() {
+            return most_of(found);
+        }
     }
+    latencies(table)
+}
+
+fn most_of(mut found: Vec<Latency>) -> Vec<Latency> {
     found.sort_by_key(|latency| std::cmp::Reverse(latency.requests));
     found.truncate(MOST);
     found
 }
 
+fn sidecars(table: &RequestTable) -> Vec<Latency> {
+    let sidecars = table.sidecars.iter();
+    sidecars
+        .filter_map(|sidecar| of_sidecar(table, sidecar))
+        .collect()
+}
+
 fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     let process = &sidecar.process;
-    let all = received(table, process);
     let times = match sidecar.trusted() {
         trusted if trusted.pairs > 0 => trusted,
         _ => every_pair(sidecar),
@@ -45,6 +63,8 @@ fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     if times.pairs == 0 {
         return None;
     }
+    // What it answers by itself, such as questions about its own state, is no request that passes through.
+    let all = &times.whole_ns;
     // A socket's own times begin when the process reads the request.
     let mean_ns = all.mean()? + times.read_wait_ns.mean().unwrap_or(0);
     let own = name_of(process);
@@ -66,7 +86,7 @@ fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     if let Some(rest) = mean_ns.checked_sub(known).filter(|rest| *rest > 0) {
         parts.push(mean_alone(LatencyPlace::ResponseBody, None, rest));
     }
-    Some(finished(own, &all, mean_ns, parts))
+    Some(finished(own, all, mean_ns, parts))
 }
 
 /// What comes between sending a request on and the arrival of its response.
@@ -231,67 +251,11 @@ fn finished(
         p95_ns: at(950),
         p99_ns: at(990),
         parts,
+        inside: Vec::new(),
         text: String::new(),
     };
-    latency.text = sentence(&latency);
+    latency.text = sentence::sentence(&latency);
     latency
-}
-
-fn sentence(latency: &Latency) -> String {
-    let who = |process: &LatencyProcess| printable_within(&process.name, NAME_COLUMNS);
-    let Latency {
-        process,
-        mean_ns,
-        p95_ns,
-        ..
-    } = latency;
-    let pid = process
-        .pid
-        .map_or_else(String::new, |pid| format!(" ({pid})"));
-    let begin = format!(
-        "Requests to {}{pid} take {} on average (p95 {})",
-        who(process),
-        short_time(*mean_ns),
-        short_time(*p95_ns),
-    );
-    if let [only] = latency.parts.as_slice()
-        && only.place == LatencyPlace::Server
-    {
-        return format!("{begin}.");
-    }
-    let sum = |is_wanted: &dyn Fn(&LatencyPart) -> bool| -> u64 {
-        let wanted = latency.parts.iter().filter(|part| is_wanted(part));
-        wanted.map(|part| part.mean_ns).sum()
-    };
-    let mut places = vec![(
-        sum(&|part| part.place.is_own()),
-        format!("in {}", who(process)),
-    )];
-    for part in latency.parts.iter().filter(|part| !part.place.is_own()) {
-        places.push((
-            part.mean_ns,
-            match (part.place, &part.process) {
-                // A sidecar that asks a sidecar.
-                (LatencyPlace::Server, Some(server)) if server.name == process.name => {
-                    format!("in the {} behind it", who(server))
-                }
-                (LatencyPlace::Server, Some(server)) => format!("in {}", who(server)),
-                (LatencyPlace::Server, None) => "in what it asks".to_owned(),
-                (LatencyPlace::ResponseBody, _) => "until the response has ended".to_owned(),
-                _ => "between the two".to_owned(),
-            },
-        ));
-    }
-    places.sort_by_key(|(mean_ns, _)| std::cmp::Reverse(*mean_ns));
-    let mentioned: Vec<String> = places
-        .iter()
-        .enumerate()
-        .filter(|(index, (mean, _))| {
-            *mean > 0 && (*index < 2 || percent(*mean, *mean_ns) >= MENTIONED_PERCENT)
-        })
-        .map(|(_, (mean, place))| format!("{} {place}", short_time(*mean)))
-        .collect();
-    format!("{begin}: {}.", mentioned.join(", "))
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ fn edge(client: &Endpoint, server: &Endpoint) -> RequestEdge {
         },
         client_port: None,
         connections: 1,
+        server_tids: Vec::new(),
         tls: Vec::new(),
     }
 }
@@ -70,6 +71,7 @@ fn mesh(class: MatchClass, app_ns: Option<u64>) -> RequestTable {
         [(1, "wrk"), (2, "envoy"), (3, "mesh-server")].map(|(pid, name)| end(pid, name));
     let pairs = SidecarTimes {
         pairs: REQUESTS,
+        whole_ns: times(108 * MS),
         inside_ns: times(6 * MS),
         read_wait_ns: times(MS),
         to_upstream_ns: times(4 * MS),
@@ -164,12 +166,24 @@ fn a_process_that_answers_by_itself_has_one_part() {
 }
 
 #[test]
+fn what_a_sidecar_answers_by_itself_does_not_pass_through_it() {
+    let mut table = mesh(MatchClass::RequestId, Some(100 * MS));
+    let mut stats = operation(0, MS, Some(MS));
+    stats.route = Some("/stats".to_owned());
+    table.operations.push(stats);
+    let [latency] = latencies(&table).try_into().unwrap();
+    assert_eq!((latency.requests, latency.mean_ns), (REQUESTS, 109 * MS));
+}
+
+#[test]
 fn without_responses_there_is_nothing_to_say() {
     let mut table = mesh(MatchClass::RequestId, None);
     for operation in &mut table.operations {
         operation.client = Timings::default();
         operation.server = Timings::default();
     }
+    // What has no response is in no pair.
+    table.sidecars[0].pairs.clear();
     assert_eq!(latencies(&table), []);
     table.sidecars.clear();
     assert_eq!(latencies(&table), []);

@@ -1,11 +1,11 @@
 //! How long requests take, and in which part of their way.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How long the requests of one process take, and where the time goes. Times are nanoseconds; percentiles are upper bounds of
 /// the buckets that times are counted in, at most 6.25 % too high.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RequestLatency)]
 pub struct Latency {
     /// The process that the requests came to.
@@ -18,12 +18,73 @@ pub struct Latency {
     pub p99_ns: u64,
     /// In the order of a request's way. Their means add up to `mean_ns` where all requests were matched.
     pub parts: Vec<LatencyPart>,
+    /// What the processes of these parts did meanwhile; only in a diagnosis, which knows their threads.
+    #[serde(default)]
+    #[schema(required)]
+    pub inside: Vec<LatencyInside>,
     /// The same in one sentence.
     pub text: String,
 }
 
+/// What a process did while it had requests: a mean for each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyInside {
+    pub process: LatencyProcess,
+    /// How long it has a request.
+    pub mean_ns: u64,
+    /// Threads that read a request or wrote a response. What others did is not counted.
+    pub threads: u32,
+    /// Most time first; they add up to `mean_ns`.
+    pub activities: Vec<LatencyActivity>,
+}
+
+/// One kind of what a process did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyActivity {
+    pub kind: LatencyActivityKind,
+    /// Of `running` the feature that takes most of it, of `own_requests` the server that is asked most, of `waiting_for_cpu` and
+    /// `suspended` the likely reason. Text is untrusted.
+    #[schema(required)]
+    pub what: Option<String>,
+    /// What of `mean_ns` belongs to `what`.
+    #[schema(required)]
+    pub what_ns: Option<u64>,
+    pub mean_ns: u64,
+    pub share_percent: f64,
+    /// The functions where most of it is, the innermost first; empty where no stack shows it.
+    pub stack: Vec<String>,
+}
+
+/// What threads do.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyActivityKind {
+    /// On a CPU.
+    Running,
+    /// Ready to run, without a CPU.
+    WaitingForCpu,
+    /// In a call that waits for a time to pass.
+    Asleep,
+    /// For a lock or a condition.
+    Lock,
+    /// For a disk or another file.
+    File,
+    /// For a page of memory.
+    PageFault,
+    /// Blocked for another reason.
+    Blocked,
+    /// Until others have answered the requests of this process.
+    OwnRequests,
+    /// Its threads were busy, with other requests as well.
+    Queued,
+    /// None of its threads worked on it: timers, other threads and answers that are not watched.
+    Suspended,
+}
+
 /// A process. Text is untrusted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyProcess {
     /// Null: not on this node, or not seen.
     #[schema(required)]
@@ -33,7 +94,7 @@ pub struct LatencyProcess {
 }
 
 /// One part of the way.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyPart {
     pub place: LatencyPlace,
     /// Who has the request there; null between processes.
@@ -50,7 +111,7 @@ pub struct LatencyPart {
 }
 
 /// Where a request is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyPlace {
     /// It lies in the socket until the sidecar reads it.

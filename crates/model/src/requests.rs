@@ -40,6 +40,9 @@ pub struct RequestEdge {
     pub connections: u64,
     /// What was sent before encryption began.
     pub tls: Vec<TlsSeen>,
+    /// Threads of the server that moved the first byte of a request or of an answer, in their order; not all of a server
+    /// with very many.
+    pub server_tids: Vec<u32>,
 }
 
 /// What a client and a server sent each other before encryption began. Text is untrusted.

@@ -111,6 +111,8 @@ impl Sidecar {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SidecarTimes {
     pub pairs: u64,
+    /// The time of the request that came in, from reading its first byte to writing the last one of the answer.
+    pub whole_ns: Spread,
     /// The time of the request that came in less that of the one that went out.
     pub inside_ns: Spread,
     /// From the arrival of the request until the process read it; of pairs for which it was measured.
@@ -130,6 +132,7 @@ impl SidecarTimes {
     pub fn merge(&mut self, other: &Self) {
         let Self {
             pairs,
+            whole_ns,
             inside_ns,
             read_wait_ns,
             to_upstream_ns,
@@ -138,6 +141,7 @@ impl SidecarTimes {
             to_client_ns,
         } = other;
         self.pairs += pairs;
+        self.whole_ns.merge(whole_ns);
         self.inside_ns.merge(inside_ns);
         self.read_wait_ns.merge(read_wait_ns);
         self.to_upstream_ns.merge(to_upstream_ns);

@@ -322,6 +322,7 @@ fn requests() {
             key: key(),
             client_port: None,
             connections: 1,
+            server_tids: Vec::new(),
             tls: Vec::new(),
         }],
         operations: vec![operation],

@@ -15,6 +15,7 @@ mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;
+pub mod record_command;
 mod record_loops;
 pub mod requests;
 mod requests_table;

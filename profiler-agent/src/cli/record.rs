@@ -23,7 +23,7 @@ use profiler_recording::{Collection, Part};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{CliError, flags, record_loops};
+use super::{CliError, flags, record_command::Held, record_loops};
 use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
@@ -53,9 +53,16 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         },
         event_loop: loop_rules(args)?,
     };
+    let mut held = (!args.command.is_empty())
+        .then(|| Held::start(&args.command))
+        .transpose()?;
+    let target = match &held {
+        Some(held) => Target::Pids(vec![held.pid()]),
+        None => args.target.to_target(),
+    };
     let spec = TaskSpec {
-        target: args.target.to_target(),
-        duration_s: Some(args.duration.as_secs()),
+        target,
+        duration_s: Some(args.duration().as_secs()),
         recording: Recording::Samples(samples.clone()),
     };
     if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
@@ -67,8 +74,11 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let rules = rule_files::idle(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;
-    match record(args, (&spec.target, &samples), &rules) {
-        Ok((bytes, summary)) => {
+    match record(args, (&spec.target, &samples), &rules, held.as_mut()) {
+        Ok((bytes, mut summary)) => {
+            if let Some(held) = &mut held {
+                summary.line(format_args!("{}", held.ending()));
+            }
             output.write(&bytes)?;
             terminal::err(&summary);
             Ok(())
@@ -85,6 +95,7 @@ fn record(
     args: &RecordArgs,
     (target, samples): (&Target, &SampleSpec),
     rules: &IdleRules,
+    held: Option<&mut Held>,
 ) -> Result<(Vec<u8>, Text)> {
     args.remote_files.choose();
     let symbolize = SymbolizeConfig {
@@ -107,8 +118,11 @@ fn record(
         .build()
         .context("start the runtime")?;
     let collection = collector.start(target, samples)?;
+    if let Some(held) = held {
+        held.go()?;
+    }
     let clock = collection.clock.map_or("", Clock::name);
-    let mut recorded = runtime.block_on(collect(collection, args.duration))?;
+    let mut recorded = runtime.block_on(collect(collection, args.duration()))?;
     // What is reported about the recording is about all of it.
     let mut summary = summary(&recorded, clock, args);
     if args.event_loop_stalls.is_some() {

@@ -244,6 +244,7 @@ fn sidecars(sidecars: &[Sidecar]) -> Text {
 fn parts(times: &SidecarTimes) -> Text {
     let SidecarTimes {
         pairs: _,
+        whole_ns: _,
         inside_ns,
         read_wait_ns,
         to_upstream_ns,

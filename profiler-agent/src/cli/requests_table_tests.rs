@@ -68,6 +68,7 @@ fn table(operations: Vec<Operation>) -> RequestTable {
             },
             client_port: None,
             connections: 2,
+            server_tids: Vec::new(),
             tls: Vec::new(),
         }],
         operations,

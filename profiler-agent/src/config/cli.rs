@@ -24,6 +24,10 @@ pub use targets::{DiagnoseTarget, RecordTarget};
 use super::{EnvoyAdminMode, folders::folder};
 use crate::version;
 
+/// How long `record` records where nothing says it; a command may take as long as a task.
+const DEFAULT_RECORD: Duration = Duration::from_secs(10);
+const LONGEST_RECORD: Duration = Duration::from_secs(MAX_DURATION_S);
+
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
 #[command(name = "profiler-agent", version = version::SHORT, long_version = version::LONG.as_str(), propagate_version = true)]
@@ -45,6 +49,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Record one profile into a file, without a server
     Record(RecordArgs),
+    /// Becomes a command when it is continued: `record -- COMMAND` starts it
+    #[command(name = HeldCommand::NAME, hide = true)]
+    Held(HeldCommand),
     /// Say which processes talk to which over TCP and Unix sockets, and how well
     Net(NetArgs),
     /// Say what processes ask each other, how often, how long it takes and what fails
@@ -190,9 +197,9 @@ pub struct RecordArgs {
     pub target: RecordTarget,
     #[command(flatten)]
     pub names: NameArgs,
-    /// How long to record: 1s to 1h
-    #[arg(long, default_value = "10s", value_parser = task_duration)]
-    pub duration: Duration,
+    /// How long to record: 1s to 1h [default: 10s; a command until it has ended, at most 1h]
+    #[arg(long, value_parser = task_duration)]
+    pub duration: Option<Duration>,
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
     pub frequency: u32,
@@ -248,6 +255,33 @@ pub struct RecordArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+    /// Start this command, and record it and the processes that it starts
+    #[arg(last = true, value_name = "COMMAND", group = "RecordTarget")]
+    pub command: Vec<String>,
+}
+
+impl RecordArgs {
+    /// How long to record at most.
+    pub fn duration(&self) -> Duration {
+        let usual = if self.command.is_empty() {
+            DEFAULT_RECORD
+        } else {
+            LONGEST_RECORD
+        };
+        self.duration.unwrap_or(usual)
+    }
+}
+
+/// See [`Command::Held`].
+#[derive(Clone, Debug, Args)]
+pub struct HeldCommand {
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
+}
+
+impl HeldCommand {
+    /// Of the subcommand.
+    pub const NAME: &str = "run-when-continued";
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -339,6 +373,9 @@ pub struct DiagnoseArgs {
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
     pub frequency: u32,
+    /// Also read requests inside TLS, at the functions of TLS libraries
+    #[arg(long)]
+    pub tls: bool,
     /// Print the whole diagnosis as JSON instead of text
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,

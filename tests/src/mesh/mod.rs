@@ -30,7 +30,7 @@ use serde_json::Value;
 
 use interception::INBOUND_PORT;
 pub use load::{Load, Unique};
-pub use options::{AccessLog, App, MeshOptions, Tracer, Tracing, Upstream};
+pub use options::{AccessLog, App, AppTrouble, MeshOptions, Tracer, Tracing, Upstream};
 use slow_pipe::SlowPipe;
 
 use crate::{
@@ -492,9 +492,17 @@ pub fn load_report(output: &str) -> Result<LoadReport> {
 
 fn start_app(netns: &Netns, folder: &Path, options: &MeshOptions) -> Result<Running> {
     let listen = format!("--listen=0.0.0.0:{SERVER_PORT}");
-    let (program, arguments) = match options.app {
-        App::Http1 => {
-            let millis = |delay: Duration| format!("{}ms", delay.as_millis());
+    let millis = |delay: Duration| format!("{}ms", delay.as_millis());
+    let (program, arguments) = match (options.app, options.app_trouble.of_slow_app()) {
+        (App::Http1, Some(trouble)) => {
+            let arguments = vec![
+                listen,
+                format!("--trouble={trouble}"),
+                format!("--time={}", millis(options.app_delay)),
+            ];
+            ("slow-app", arguments)
+        }
+        (App::Http1, None) => {
             let arguments = vec![
                 listen,
                 format!("--body-bytes={}", options.body_bytes),
@@ -503,7 +511,7 @@ fn start_app(netns: &Netns, folder: &Path, options: &MeshOptions) -> Result<Runn
             ];
             ("mesh-server", arguments)
         }
-        App::Grpc => ("grpc-server", vec![listen]),
+        (App::Grpc, _) => ("grpc-server", vec![listen]),
     };
     Launch::new(&paths::own_program(program)?, "server", folder)
         .args(arguments)

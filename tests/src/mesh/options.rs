@@ -63,6 +63,33 @@ impl FromStr for Tracing {
     }
 }
 
+/// How the server app spends the time of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AppTrouble {
+    /// A timer of its event loop; its one thread does other things meanwhile.
+    Timer,
+    /// With one thread for each connection: `slow-app`.
+    Asleep,
+    Computing,
+    Lock,
+    File,
+    Upstream,
+}
+
+impl AppTrouble {
+    /// As `slow-app` has it; `None`: it is another program's.
+    pub fn of_slow_app(self) -> Option<&'static str> {
+        match self {
+            Self::Timer => None,
+            Self::Asleep => Some("asleep"),
+            Self::Computing => Some("computing"),
+            Self::Lock => Some("lock"),
+            Self::File => Some("file"),
+            Self::Upstream => Some("upstream"),
+        }
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the demo")]
 pub struct MeshOptions {
@@ -114,6 +141,9 @@ pub struct MeshOptions {
     /// How long the server app waits before it answers
     #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
     pub app_delay: Duration,
+    /// How the server app spends that time
+    #[arg(long, value_enum, default_value = "timer")]
+    pub app_trouble: AppTrouble,
     /// Up to how much longer it waits, so that answers come in another order than requests
     #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
     pub app_delay_spread: Duration,
@@ -167,6 +197,7 @@ impl Default for MeshOptions {
             inbound_work: Duration::ZERO,
             app: App::Http1,
             app_delay: Duration::ZERO,
+            app_trouble: AppTrouble::Timer,
             app_delay_spread: Duration::ZERO,
             rps: 0,
             connections: 16,

@@ -4,7 +4,7 @@
 import type { CheckupSpec, Process, Task, TaskKind, TaskSpec } from "../api/types";
 import { type FormResult, podOption, shellWord, specOf, type TaskForm } from "./task_spec";
 
-export const CHECKUP_KINDS: readonly TaskKind[] = ["on_cpu", "off_cpu", "network"];
+export const CHECKUP_KINDS: readonly TaskKind[] = ["on_cpu", "off_cpu", "requests"];
 
 export type CheckupResult =
   | {

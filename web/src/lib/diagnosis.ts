@@ -129,6 +129,8 @@ export function frameSearch(frame: string): string {
 export interface Flame {
   /** Null when there is none to open. */
   readonly task: string | null;
+  /** Where that of waits is. */
+  readonly waits?: string | null;
   /** What the diagnosis is cut to. */
   readonly pid: number | null;
   readonly from: number | null;

@@ -12,6 +12,11 @@ export function sampledTask(checkup: Checkup): string | null {
   return found?.id ?? null;
 }
 
+/** The task with the waits. */
+export function waitsTask(checkup: Checkup): string | null {
+  return checkup.tasks.find(({ kind }) => kind === "off_cpu")?.id ?? null;
+}
+
 /** Measures the same target for as long, and goes to the comparison with `before`. */
 export async function runAgain(before: Checkup): Promise<void> {
   const task = tasks.peek()?.get(sampledTask(before) ?? "");

@@ -5,7 +5,7 @@ import { checkups } from "../api/checkups";
 import type { Checkup, Diagnosis } from "../api/types";
 import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
-import { runAgain, sampledTask } from "../state/checkups";
+import { runAgain, sampledTask, waitsTask } from "../state/checkups";
 import { openView, patchRoute, route } from "../state/route";
 import { Changing } from "./changing";
 import { CheckupProgress, FailedParts } from "./checkup_progress";
@@ -106,7 +106,13 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
       {value !== null ? (
         <Report
           diagnosis={value}
-          flame={{ task: sampledTask(checkup), pid: route.value.pid, from: null, to: null }}
+          flame={{
+            task: sampledTask(checkup),
+            waits: waitsTask(checkup),
+            pid: route.value.pid,
+            from: null,
+            to: null,
+          }}
           subject={{ of: "checkups", id: checkup.id, pid: route.value.pid }}
         >
           {tools}

@@ -202,8 +202,9 @@ export function CreateTask() {
         </fieldset>
         {checkup && (
           <p class="muted small">
-            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and network, reads what
-            the kernel accounts and what the proxy says of itself, and gives a verdict.
+            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and requests, reads
+            what the kernel accounts and what the proxy says of itself, and says where requests spend their
+            time and what costs what.
           </p>
         )}
         <fieldset class="segments">

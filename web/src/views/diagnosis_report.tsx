@@ -8,6 +8,7 @@ import type { Flame } from "../lib/diagnosis";
 import { copyAnswer } from "../state/clipboard";
 import { Findings } from "./diagnosis_findings";
 import { ProcessChoice, VerdictHead } from "./diagnosis_head";
+import { Journeys } from "./diagnosis_latency";
 import { CostMatrix } from "./diagnosis_matrix";
 import { ConfigurationCard, GoodNews, Limits, NetworkCard } from "./diagnosis_rest";
 import { EventLoopPart, WorkerTable } from "./diagnosis_threads";
@@ -39,6 +40,7 @@ export function Report({ diagnosis, flame, subject, children }: Props) {
       </div>
       <VerdictHead diagnosis={diagnosis} />
       <div class="cards">
+        <Journeys diagnosis={diagnosis} flame={flame} />
         <Findings diagnosis={diagnosis} flame={flame} />
         <CostMatrix matrix={diagnosis.matrix} flame={flame} />
         <WorkerTable workers={workers} limits={limits} />

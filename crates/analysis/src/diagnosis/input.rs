@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use profiler_model::{
-    EdgeTable, Observed, ObservedProcess, Profile, ThreadState, diagnosis::EventLoopReport,
+    EdgeTable, Observed, ObservedProcess, Profile, RequestTable, ThreadState,
+    diagnosis::EventLoopReport,
 };
 
 /// Everything that is known about a window of time. What is missing is missing in the diagnosis, and
@@ -15,6 +16,7 @@ pub struct DiagnosisInput<'a> {
     /// Waits; may be the same wall-clock profile.
     pub off_cpu: Option<&'a Profile>,
     pub edges: Option<&'a EdgeTable>,
+    pub requests: Option<&'a RequestTable>,
     pub observed: Option<&'a Observed>,
     pub event_loop: Option<&'a EventLoopReport>,
     /// Only these processes, which the profiles are cut to already; empty takes all.

@@ -142,6 +142,20 @@ impl<'a> CellSums<'a> {
         self.blocking.of_row(row)
     }
 
+    /// What people call the feature of a sample; `None`: no rule knows it.
+    pub(super) fn feature_of(&self, row: &SampleRow) -> Option<String> {
+        let feature = self.attributions.of_row(row).feature;
+        let id = self.attributions.feature_id(feature);
+        let is_known = !matches!(id, UNATTRIBUTED | NO_SYMBOLS);
+        is_known.then(|| self.title_of(feature))
+    }
+
+    fn title_of(&self, feature: usize) -> String {
+        let (entry, member) = self.attributions.feature_entry(feature);
+        let title = &self.rules.features[entry].title;
+        title.replace("{name}", member.unwrap_or_default())
+    }
+
     /// The wire form.
     pub(super) fn matrix(&self, has_settings: &dyn Fn(&str) -> bool) -> Matrix {
         let mut by_feature: BTreeMap<usize, u64> = BTreeMap::new();
@@ -164,7 +178,7 @@ impl<'a> CellSums<'a> {
                 FeatureInfo {
                     settings: has_settings(&id),
                     id,
-                    title: named(&entry.title),
+                    title: self.title_of(feature),
                     about: named(&entry.about),
                 }
             })

@@ -28,6 +28,8 @@ mod totals;
 mod workers;
 mod network;
 mod loops;
+mod inside;
+mod latency;
 mod measures;
 mod findings;
 mod verdict;
@@ -47,6 +49,7 @@ pub use proof::KnownNames;
 pub use rules::{DiagnosisRules, DiagnosisRulesError};
 
 use findings::FindingContext;
+use inside::Recorded;
 use matrix::CellSums;
 use measures::{Measurements, Switches};
 use profiler_model::{
@@ -55,11 +58,13 @@ use profiler_model::{
         Configuration, DiagnosedProcess, DiagnosedWindow, Diagnosis, Measurement, RulesInForce,
         Totals,
     },
-    float, percent,
+    float,
+    latency::Latency,
+    percent,
     printable::printable,
 };
 
-use crate::idle::IdleRules;
+use crate::{idle::IdleRules, latency::Known};
 
 /// The CPU time whose stacks are known: that between the samples of a wall-clock profile belongs to
 /// them. What was estimated or left out is added to `limits`.
@@ -136,6 +141,21 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
     if configuration.is_none() {
         limits.push("What is configured now: no process was asked, or none could be.".to_owned());
     }
+    let recorded = Recorded {
+        on_cpu: on_cpu.map(|_| (profile, &sums)),
+        waits: busy.as_ref(),
+        edges: input.edges,
+        event_loop: input.event_loop,
+        throttled: workers
+            .throttled
+            .is_some_and(|quota| quota.throttled_ns > 0),
+    };
+    let known = Known {
+        retransmit_percent: network
+            .as_ref()
+            .and_then(|network| network.report.retransmit_percent),
+    };
+    let latency = latency::latency(input, &recorded, known, &mut limits);
     let processes = processes(rules, profile, &sums);
     let sets = sets_of(rules, input);
     let facts = Measurements {
@@ -158,7 +178,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
     let findings = asked.findings();
     let good = asked.good(&findings);
     let matrix = sums.matrix(&|id| rules.has_setting(id));
-    let not_measured = not_measured(input, &totals, configuration.as_ref());
+    let not_measured = not_measured(input, &latency, &totals, configuration.as_ref());
     verdict::limits(&coverage, sets.contains("envoy"), &mut limits);
     let verdict = verdict::verdict(&verdict::Summary {
         processes: &processes,
@@ -167,10 +187,12 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
         matrix: &matrix,
         threshold_percent: rules.threshold_percent,
         not_measured: &not_measured,
+        latency: input.requests.map(|_| latency.as_slice()),
     });
     Diagnosis {
         version: Diagnosis::VERSION,
         verdict,
+        latency,
         rules: RulesInForce {
             version: rules::VERSION,
             user_file: rules
@@ -196,11 +218,12 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
 
 fn not_measured(
     input: &DiagnosisInput<'_>,
+    latency: &[Latency],
     totals: &Totals,
     configuration: Option<&Configuration>,
 ) -> Vec<Measurement> {
     let is_missing = |part: &Measurement| match part {
-        Measurement::Latency => true,
+        Measurement::Latency => latency.is_empty(),
         Measurement::Waits => input.off_cpu.is_none(),
         Measurement::Connections => input.edges.is_none(),
         Measurement::EventLoops => input.event_loop.is_none(),

@@ -65,7 +65,6 @@ pub(super) fn network(
         retransmit_percent: retransmits,
         resets: all.resets_sent.saturating_add(all.resets_received),
         receive_wait_ns: lengths(table, &all.receive_wait),
-        sidecar_time: None,
     };
     Some(Network {
         report,

@@ -2,6 +2,7 @@
 
 use profiler_model::{
     diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Measurement, Severity},
+    latency::Latency,
     printable::printable,
 };
 
@@ -15,10 +16,22 @@ pub(super) struct Summary<'a> {
     pub(super) matrix: &'a Matrix,
     pub(super) threshold_percent: f64,
     pub(super) not_measured: &'a [Measurement],
+    /// `None`: requests were not recorded.
+    pub(super) latency: Option<&'a [Latency]>,
 }
 
-/// One sentence.
+/// How long requests take and where, where they were recorded; then what costs most.
 pub(super) fn verdict(summary: &Summary<'_>) -> String {
+    let costs = costs(summary);
+    match summary.latency {
+        None => costs,
+        Some([]) => format!("No requests were seen: how long they take is not known. {costs}"),
+        Some([first, ..]) => format!("{} {costs}", first.text),
+    }
+}
+
+/// What costs most CPU time, in one sentence.
+fn costs(summary: &Summary<'_>) -> String {
     let Summary {
         processes,
         coverage,
@@ -26,6 +39,7 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
         matrix,
         threshold_percent,
         not_measured,
+        latency,
     } = summary;
     let who = who(processes);
     if coverage.samples == 0 {
@@ -59,7 +73,9 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
     let actionable = real.iter().find(|finding| !finding.settings.is_empty());
     let Some(first) = actionable.or(real.first()) else {
         let most = most_of(matrix);
-        let parts: Vec<&str> = not_measured.iter().map(|part| part.title()).collect();
+        let is_said = |part: &Measurement| *part == Measurement::Latency && latency.is_some();
+        let others = not_measured.iter().filter(|part| !is_said(part));
+        let parts: Vec<&str> = others.map(|part| part.title()).collect();
         let unknown = match parts.as_slice() {
             [] => String::new(),
             parts => format!("; not measured: {}", parts.join(", ")),

@@ -65,6 +65,7 @@ fn request() -> CheckupRequest {
         target: Target::Pids(vec![std::process::id()]),
         duration_s: 1,
         frequency_hz: 99,
+        tls: false,
     }
 }
 
@@ -143,7 +144,7 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_fails_leaves_the_others() {
     for (fails, state) in [
-        (TaskKind::Network, CheckupState::Finished),
+        (TaskKind::Requests, CheckupState::Finished),
         (TaskKind::OffCpu, CheckupState::Finished),
         (TaskKind::OnCpu, CheckupState::Failed),
     ] {

@@ -5,7 +5,9 @@ use profiler_analysis::{
     diagnosis::{DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of},
     idle::IdleRules,
 };
-use profiler_model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis};
+use profiler_model::{
+    CheckupRecord, EdgeTable, EventLoopTable, Profile, RequestTable, diagnosis::Diagnosis,
+};
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
 #[derive(Debug, Default)]
@@ -13,6 +15,7 @@ pub struct CheckupInputs {
     pub on_cpu: Option<Profile>,
     pub off_cpu: Option<Profile>,
     pub edges: Option<EdgeTable>,
+    pub requests: Option<RequestTable>,
     pub record: Option<CheckupRecord>,
     /// Of the on-CPU task.
     pub event_loops: Option<EventLoopTable>,
@@ -29,6 +32,7 @@ impl CheckupInputs {
             on_cpu,
             off_cpu,
             edges,
+            requests,
             record,
             event_loops,
             pids,
@@ -44,6 +48,7 @@ impl CheckupInputs {
             on_cpu: on_cpu.as_ref(),
             off_cpu: off_cpu.as_ref(),
             edges: edges.as_ref(),
+            requests: requests.as_ref(),
             observed,
             event_loop: event_loop.as_ref(),
             pids,

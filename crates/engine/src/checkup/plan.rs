@@ -3,11 +3,12 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use profiler_model::{
-    EdgeSpec, LoopRules, Recording, SampleKind, SampleSpec, Target, TaskKind, TaskSpec,
+    LoopRules, Recording, RequestOptions, RequestSpec, SampleKind, SampleSpec, Target, TaskKind,
+    TaskSpec,
 };
 
 /// The kinds of a check-up's tasks, in their order. `web/src/lib/checkup.ts` has the same.
-pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Network];
+pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Requests];
 /// What names of check-ups begin with.
 pub(super) const PREFIX: &str = "checkup-";
 
@@ -22,6 +23,8 @@ pub struct CheckupRequest {
     pub duration_s: u64,
     /// Of on-CPU samples.
     pub frequency_hz: u32,
+    /// Read plaintext at the functions of TLS libraries, for the requests.
+    pub tls: bool,
 }
 
 /// The tasks of a check-up, in the order of [`KINDS`].
@@ -36,7 +39,13 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
     [
         Recording::Samples(on_cpu),
         Recording::Samples(SampleKind::OffCpu.into()),
-        Recording::Edges(EdgeSpec::default()),
+        Recording::Requests(RequestSpec {
+            options: RequestOptions {
+                tls: request.tls,
+                ..RequestOptions::default()
+            },
+            ..RequestSpec::default()
+        }),
     ]
     .map(|recording| TaskSpec {
         target: request.target.clone(),
@@ -92,6 +101,7 @@ mod tests {
             target: Target::Comm("envoy".into()),
             duration_s: 60,
             frequency_hz: 499,
+            tls: true,
         };
         let specs = specs(&request);
         assert_eq!(specs.each_ref().map(TaskSpec::kind), KINDS);
@@ -104,5 +114,6 @@ mod tests {
             .each_ref()
             .map(|spec| Some(spec.samples()?.frequency_hz));
         assert_eq!(rates, [Some(499), Some(DEFAULT_FREQUENCY_HZ), None]);
+        assert!(specs[2].requests().is_some_and(|options| options.tls));
     }
 }

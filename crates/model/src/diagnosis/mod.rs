@@ -10,6 +10,8 @@ mod rules;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::latency::Latency;
+
 pub use findings::{
     CellChoice, Confidence, EvidenceFrame, Finding, FindingSetting, Saving, Severity,
 };
@@ -21,8 +23,12 @@ pub use rules::{ListedFinding, ListedRule, RuleOrigin, RuleSets};
 pub struct Diagnosis {
     /// Version of this form.
     pub version: u32,
-    /// One sentence.
+    /// How long requests take and where, then what costs the most CPU time.
     pub verdict: String,
+    /// How long the requests of these processes take; empty where that was not measured. Most requests first.
+    #[serde(default)]
+    #[schema(required)]
+    pub latency: Vec<Latency>,
     pub rules: RulesInForce,
     /// Most samples first.
     pub processes: Vec<DiagnosedProcess>,
@@ -57,12 +63,12 @@ impl Diagnosis {
     pub const VERSION: u32 = 1;
 }
 
-/// A part of the evidence that a diagnosis may lack: `latency` is how long requests take, which no check-up
-/// measures; `cpu_time` is by the kernel's own accounting; `requests` is how many there were.
+/// A part of the evidence that a diagnosis may lack: `latency` is how long requests take; `cpu_time` is by the kernel's own
+/// accounting; `requests` is how many there were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measurement {
-    /// How long requests take. No check-up measures it.
+    /// How long requests take.
     Latency,
     Waits,
     Connections,
@@ -437,9 +443,6 @@ pub struct NetworkReport {
     /// Null: not measured.
     #[schema(required)]
     pub receive_wait_ns: Option<WaitLengths>,
-    /// How the time of a request divides between the proxies and the application; null: not measured.
-    #[schema(required)]
-    pub sidecar_time: Option<u64>,
 }
 
 /// Lengths of waits.

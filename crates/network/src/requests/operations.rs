@@ -1,6 +1,6 @@
 //! Adds requests up by edge, protocol, method and route.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::edges::EdgeOfConnection;
 use profiler_protocols::Protocol;
@@ -10,7 +10,7 @@ use super::{
     estimate::{Coverage, Spans},
     observed_request::ObservedRequest,
 };
-use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
+use profiler_model::{EdgeKey, Operation, RequestEdge, SeenBy, TlsSeen};
 
 /// Distinct operations of one edge, `other` not among them.
 pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
@@ -18,6 +18,8 @@ pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
 const MAX_OPERATIONS: usize = 16_384;
 /// Distinct edges.
 const MAX_EDGES: usize = 4096;
+/// Threads of the server of one edge.
+const MAX_THREADS: usize = 256;
 /// Distinct greetings of one edge.
 const MAX_GREETINGS: usize = 16;
 
@@ -57,6 +59,22 @@ struct EdgeCounts {
     connections: u64,
     client_port: ClientPort,
     tls: Vec<TlsSeen>,
+    /// At most [`MAX_THREADS`].
+    server_tids: BTreeSet<u32>,
+}
+
+impl EdgeCounts {
+    fn add_threads(&mut self, seen: &ObservedRequest) {
+        if seen.seen_by != SeenBy::Server {
+            return;
+        }
+        let moved = [Some(seen.begin), seen.answer].into_iter().flatten();
+        for tid in moved.filter_map(|moved| moved.tid) {
+            if self.server_tids.len() < MAX_THREADS {
+                self.server_tids.insert(tid);
+            }
+        }
+    }
 }
 
 /// Whether a request is counted where it was seen.
@@ -104,6 +122,7 @@ impl Operations {
         }
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
+        counts.add_threads(seen);
         let exchange = &seen.exchange;
         let mut name = Name {
             protocol: exchange.protocol,
@@ -221,6 +240,7 @@ impl Operations {
         }
         place.client_port = place.client_port.and(moved.client_port);
         place.connections += moved.connections;
+        place.server_tids.extend(moved.server_tids);
         for greeting in moved.tls {
             add_greeting(&mut place.tls, greeting);
         }
@@ -248,6 +268,7 @@ impl Operations {
                 },
                 connections: counts.connections,
                 tls: counts.tls.clone(),
+                server_tids: counts.server_tids.iter().copied().collect(),
             });
             let place = places.get(key).copied();
             let coverage = self.traffic.get(key);

@@ -203,6 +203,7 @@ impl Process {
 /// Adds the times of a request in and of the one that went out for it.
 fn add_times(times: &mut SidecarTimes, inner: &Half, outer: &Half) {
     times.pairs += 1;
+    times.whole_ns.add(inner.duration_ns());
     let inside = inner.duration_ns().saturating_sub(outer.duration_ns());
     times.inside_ns.add(inside);
     if let Some(ready) = inner.ready_ns {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::tasks::{Target, TaskKind, TaskState, state_of, target_of};
+use crate::config::Allowance;
 use profiler_engine::checkup::{self, CheckupRequest};
 
 fn default_duration() -> u64 {
@@ -33,8 +34,12 @@ pub(in crate::api) struct CreateCheckup {
 }
 
 impl CreateCheckup {
-    /// What is asked for; `Err` is the detail for the field `target`. Bounds are the engine's.
-    pub(in crate::api) fn into_request(self) -> Result<CheckupRequest, &'static str> {
+    /// What is asked for; `Err` is the detail for the field `target`. Bounds are the engine's. Requests inside TLS are read
+    /// where that is allowed.
+    pub(in crate::api) fn into_request(
+        self,
+        tls: Allowance,
+    ) -> Result<CheckupRequest, &'static str> {
         let Self {
             target,
             duration_s,
@@ -44,6 +49,7 @@ impl CreateCheckup {
             target: target_of(target)?,
             duration_s,
             frequency_hz,
+            tls: tls == Allowance::Allowed,
         })
     }
 }
@@ -57,7 +63,7 @@ pub(in crate::api) enum CheckupState {
     Cancelled,
 }
 
-/// An on-CPU, an off-CPU and a network task on one target, and what was read beside them.
+/// An on-CPU, an off-CPU and a requests task on one target, and what was read beside them.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct Checkup {
     /// Also the group of its tasks.

@@ -196,6 +196,7 @@ impl From<&model::SidecarTimes> for RequestTimes {
     fn from(times: &model::SidecarTimes) -> Self {
         let model::SidecarTimes {
             pairs: _,
+            whole_ns: _,
             inside_ns,
             read_wait_ns,
             to_upstream_ns,

@@ -339,6 +339,7 @@ fn edge(found: &model::RequestEdge) -> RequestEdge {
         client_port,
         connections: _,
         tls: _,
+        server_tids: _,
     } = found;
     let original = key.original_destination;
     RequestEdge {

@@ -44,8 +44,9 @@ pub(in crate::api) async fn list(
     Ok(Json(found.iter().map(Into::into).collect()))
 }
 
-/// Starts an on-CPU, an off-CPU and a network task on a target, and reads the kernel's accounts and
-/// Envoy's counts beside them. All tasks are started or none.
+/// Starts an on-CPU, an off-CPU and a requests task on a target, and reads the kernel's accounts and
+/// Envoy's counts beside them. Requests inside TLS are read where the agent was started with `--allow-tls-capture`.
+/// All tasks are started or none.
 #[utoipa::path(
     post, path = "/api/v1/checkups", tag = "checkups",
     request_body = CreateCheckup,
@@ -71,7 +72,7 @@ pub(in crate::api) async fn create(
         return Err(ApiError::ShuttingDown);
     }
     let request = body
-        .into_request()
+        .into_request(state.parts.capture.tls)
         .map_err(|detail| ApiError::invalid_field("target", detail))?;
     let created = state.parts.checkups.create(&request).await?;
     let location = [(header::LOCATION, format!("/api/v1/checkups/{}", created.id))];
@@ -250,11 +251,13 @@ async fn inputs(
             TaskKind::OffCpu => {
                 inputs.off_cpu = Some(read(state, task.id, selection.clone()).await?);
             }
-            TaskKind::Network => {
+            TaskKind::Requests => {
                 let edges = state.parts.engine.edges(task.id).await?;
                 inputs.edges = edges.map(Arc::unwrap_or_clone);
+                let requests = state.parts.engine.requests(task.id).await?;
+                inputs.requests = requests.map(Arc::unwrap_or_clone);
             }
-            TaskKind::Wall | TaskKind::Requests => {}
+            TaskKind::Wall | TaskKind::Network => {}
         }
     }
     if inputs.record.is_none() && checkup.state != CheckupState::Running {
@@ -284,6 +287,6 @@ fn what(kind: TaskKind) -> &'static str {
         TaskKind::OnCpu | TaskKind::Wall => "On-CPU samples",
         TaskKind::OffCpu => "Waits",
         TaskKind::Network => "Connections",
-        TaskKind::Requests => "Requests",
+        TaskKind::Requests => "Requests and connections",
     }
 }

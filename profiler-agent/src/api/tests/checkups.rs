@@ -56,7 +56,7 @@ async fn a_check_up_is_started_diagnosed_and_deleted_with_its_tasks() {
         .iter()
         .map(|task| task["kind"].as_str().unwrap())
         .collect();
-    assert_eq!(kinds, ["on_cpu", "off_cpu", "network"]);
+    assert_eq!(kinds, ["on_cpu", "off_cpu", "requests"]);
     let group = api.get_json(&format!("/api/v1/tasks?group={id}")).await;
     assert_eq!(group["total"], 3);
     let frequencies: Vec<Option<u64>> = group["items"]
@@ -192,7 +192,7 @@ async fn parts_that_are_missing_are_said() {
     for part in [
         "no such process: 99",
         "Waits are not known: the off_cpu task was deleted",
-        "Connections are not known: the network task was deleted",
+        "Requests and connections are not known: the requests task was deleted",
         "Nothing was read beside the tasks",
     ] {
         assert!(limits.contains(part), "{part:?} is not in {limits}");

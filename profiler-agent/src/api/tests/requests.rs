@@ -56,6 +56,7 @@ pub(super) fn table() -> RequestTable {
             key: key.clone(),
             client_port: Some(40_000),
             connections: 1,
+            server_tids: Vec::new(),
             tls: vec![TlsSeen {
                 server_name: Some("users.example".into()),
                 offered: vec!["h2".into()],

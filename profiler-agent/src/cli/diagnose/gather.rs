@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
-    CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
+    CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder,
+    RequestTable, TaskSpec,
 };
 use profiler_recording::{Chunk, Collection, Collector, Part, Requests, StopHandle};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
@@ -28,6 +29,7 @@ pub(super) struct Gathered {
     pub(super) on_cpu: Profile,
     pub(super) off_cpu: Option<Profile>,
     pub(super) edges: Option<EdgeTable>,
+    pub(super) requests: Option<RequestTable>,
     pub(super) event_loops: Option<EventLoopTable>,
     pub(super) record: CheckupRecord,
     /// What failed or was lost, as sentences.
@@ -80,10 +82,10 @@ async fn watch(
     // Before anything that takes time, so that a signal never ends the command without a word.
     let mut signals = Signals::new()?;
     let (stop, stopped) = watch::channel(false);
-    let [on_cpu, off_cpu, network] = specs(request);
+    let [on_cpu, off_cpu, requests] = specs(request);
     let on_cpu = start(Arc::clone(&collector), on_cpu, stopped.clone());
     let off_cpu = start(Arc::clone(&collector), off_cpu, stopped.clone());
-    let network = start(collector, network, stopped);
+    let requests = start(collector, requests, stopped);
     let mut limits = Vec::new();
     let on_cpu = tokio::select! {
         begun = on_cpu => begun.context("start to sample")??,
@@ -115,11 +117,13 @@ async fn watch(
         .profile
         .context("the sampling ended without a result")?;
     let off_cpu = part(off_cpu, "Waits", &mut limits).await;
-    let network = part(network, "Connections", &mut limits).await;
+    let requests = part(requests, "Requests and connections", &mut limits).await;
+    let (edges, requests) = requests.map_or((None, None), |kept| (kept.edges, kept.requests));
     Ok(Gathered {
         on_cpu,
         off_cpu: off_cpu.and_then(|kept| kept.profile),
-        edges: network.and_then(|kept| kept.edges),
+        edges,
+        requests,
         event_loops,
         record: record.await.context("observe")?,
         limits,
@@ -170,6 +174,7 @@ async fn part(
 struct Kept {
     profile: Option<Profile>,
     edges: Option<EdgeTable>,
+    requests: Option<RequestTable>,
     event_loops: Option<EventLoopTable>,
     notes: Vec<String>,
 }
@@ -231,8 +236,13 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
     }
     let profile = match chunk.part {
         // The whole table so far, as that of event loops.
-        Part::Edges(edges) | Part::Requests(Requests { edges, .. }) => {
+        Part::Edges(edges) => {
             kept.edges = Some(edges);
+            return;
+        }
+        Part::Requests(Requests { edges, table }) => {
+            kept.edges = Some(edges);
+            kept.requests = Some(table);
             return;
         }
         Part::Samples(part) => {

@@ -27,6 +27,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         target: args.target.to_target(),
         duration_s: args.duration.as_secs(),
         frequency_hz: args.frequency,
+        tls: args.tls,
     };
     let config = |error: anyhow::Error| CliError::Config(error);
     for spec in specs(&request) {
@@ -46,6 +47,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         on_cpu: Some(gathered.on_cpu),
         off_cpu: gathered.off_cpu,
         edges: gathered.edges,
+        requests: gathered.requests,
         record: Some(gathered.record),
         event_loops: gathered.event_loops,
         pids: Vec::new(),

@@ -87,7 +87,7 @@ export interface components {
         };
         /** @enum {string} */
         readonly CeilingSource: "setting" | "cgroup" | "none";
-        /** @description An on-CPU, an off-CPU and a network task on one target, and what was read beside them. */
+        /** @description An on-CPU, an off-CPU and a requests task on one target, and what was read beside them. */
         readonly Checkup: {
             /** Format: int64 */
             readonly created_ns: number;
@@ -442,11 +442,6 @@ export interface components {
              * @description Null: not measured, or nothing was sent.
              */
             readonly retransmit_percent: number | null;
-            /**
-             * Format: int64
-             * @description How the time of a request divides between the proxies and the application; null: not measured.
-             */
-            readonly sidecar_time: number | null;
         };
         /** @description A process that has samples. */
         readonly DiagnosedProcess: {
@@ -501,6 +496,8 @@ export interface components {
             readonly findings: readonly components["schemas"]["Finding"][];
             /** @description What is as it should be. */
             readonly good: readonly components["schemas"]["GoodNews"][];
+            /** @description How long the requests of these processes take; empty where that was not measured. Most requests first. */
+            readonly latency: readonly components["schemas"]["RequestLatency"][];
             /** @description What this cannot know, as sentences. */
             readonly limits: readonly string[];
             readonly matrix: components["schemas"]["DiagnosisMatrix"];
@@ -511,7 +508,7 @@ export interface components {
             readonly processes: readonly components["schemas"]["DiagnosedProcess"][];
             readonly rules: components["schemas"]["DiagnosisRules"];
             readonly totals: components["schemas"]["DiagnosisTotals"];
-            /** @description One sentence. */
+            /** @description How long requests take and where, then what costs the most CPU time. */
             readonly verdict: string;
             /**
              * Format: int32
@@ -1390,6 +1387,47 @@ export interface components {
              */
             readonly missed: number;
         };
+        /** @description One kind of what a process did. */
+        readonly LatencyActivity: {
+            readonly kind: components["schemas"]["LatencyActivityKind"];
+            /** Format: int64 */
+            readonly mean_ns: number;
+            /** Format: double */
+            readonly share_percent: number;
+            /** @description The functions where most of it is, the innermost first; empty where no stack shows it. */
+            readonly stack: readonly string[];
+            /**
+             * @description Of `running` the feature that takes most of it, of `own_requests` the server that is asked most, of `waiting_for_cpu` and
+             *     `suspended` the likely reason. Text is untrusted.
+             */
+            readonly what: string | null;
+            /**
+             * Format: int64
+             * @description What of `mean_ns` belongs to `what`.
+             */
+            readonly what_ns: number | null;
+        };
+        /**
+         * @description What threads do.
+         * @enum {string}
+         */
+        readonly LatencyActivityKind: "running" | "waiting_for_cpu" | "asleep" | "lock" | "file" | "page_fault" | "blocked" | "own_requests" | "queued" | "suspended";
+        /** @description What a process did while it had requests: a mean for each of them. */
+        readonly LatencyInside: {
+            /** @description Most time first; they add up to `mean_ns`. */
+            readonly activities: readonly components["schemas"]["LatencyActivity"][];
+            /**
+             * Format: int64
+             * @description How long it has a request.
+             */
+            readonly mean_ns: number;
+            readonly process: components["schemas"]["LatencyProcess"];
+            /**
+             * Format: int32
+             * @description Threads that read a request or wrote a response. What others did is not counted.
+             */
+            readonly threads: number;
+        };
         /** @description One part of the way. */
         readonly LatencyPart: {
             /** Format: int64 */
@@ -1535,8 +1573,8 @@ export interface components {
             readonly elapsed_ns: number;
         };
         /**
-         * @description A part of the evidence that a diagnosis may lack: `latency` is how long requests take, which no check-up
-         *     measures; `cpu_time` is by the kernel's own accounting; `requests` is how many there were.
+         * @description A part of the evidence that a diagnosis may lack: `latency` is how long requests take; `cpu_time` is by the kernel's own
+         *     accounting; `requests` is how many there were.
          * @enum {string}
          */
         readonly Measurement: "latency" | "waits" | "connections" | "event_loops" | "cpu_time" | "requests" | "configuration";
@@ -2140,6 +2178,8 @@ export interface components {
          *     the buckets that times are counted in, at most 6.25 % too high.
          */
         readonly RequestLatency: {
+            /** @description What the processes of these parts did meanwhile; only in a diagnosis, which knows their threads. */
+            readonly inside: readonly components["schemas"]["LatencyInside"][];
             /** Format: int64 */
             readonly mean_ns: number;
             /** Format: int64 */
@@ -3287,6 +3327,9 @@ export type KernelObjectList = components['schemas']['KernelObjectList'];
 export type KernelProgram = components['schemas']['KernelProgram'];
 export type KernelTable = components['schemas']['KernelTable'];
 export type LaggedEvent = components['schemas']['LaggedEvent'];
+export type LatencyActivity = components['schemas']['LatencyActivity'];
+export type LatencyActivityKind = components['schemas']['LatencyActivityKind'];
+export type LatencyInside = components['schemas']['LatencyInside'];
 export type LatencyPart = components['schemas']['LatencyPart'];
 export type LatencyPlace = components['schemas']['LatencyPlace'];
 export type LatencyProcess = components['schemas']['LatencyProcess'];

@@ -3,6 +3,7 @@
 mod advice;
 mod attribution;
 mod document;
+mod latency;
 mod rule_files;
 mod snippets;
 mod sums;

@@ -1,11 +1,12 @@
 //! A diagnosis as a report for people: text for a terminal, or Markdown.
 //!
-//! The verdict comes first, then what to change, then where the time goes, and at the end what all of
-//! this cannot know.
+//! The verdict comes first, then where requests spend their time, what to change and what costs what, and at the end what
+//! all of this cannot know.
 
 mod comparison;
 mod document;
 mod findings;
+mod latency;
 mod parts;
 
 use document::Block;
@@ -28,6 +29,7 @@ pub fn report(
     if let Some(comparison) = comparison {
         blocks.extend(comparison::blocks(comparison));
     }
+    blocks.extend(latency::blocks(diagnosis));
     blocks.extend(findings::blocks(diagnosis));
     blocks.extend(parts::good(diagnosis));
     blocks.extend(parts::matrix(diagnosis));

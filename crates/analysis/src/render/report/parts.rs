@@ -335,7 +335,6 @@ pub(super) fn network(diagnosis: &Diagnosis) -> Vec<Block> {
         retransmit_percent,
         resets,
         receive_wait_ns,
-        sidecar_time: _,
     }) = &diagnosis.network
     else {
         return Vec::new();

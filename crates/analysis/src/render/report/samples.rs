@@ -18,6 +18,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
     let text = || hostile.to_owned();
     Diagnosis {
         version: Diagnosis::VERSION,
+        latency: Vec::new(),
         verdict: "Tracing takes 60 % of envoy.".into(),
         rules: model::RulesInForce {
             version: 1,
@@ -146,7 +147,6 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 p50: 1_000_000,
                 p99: 2_000_000,
             }),
-            sidecar_time: None,
         }),
         findings: vec![model::Finding {
             id: "tracing".into(),

@@ -1,0 +1,326 @@
+//! The sentence about latency names what the threads with requests did.
+
+use std::net::IpAddr;
+
+use profiler_model::{
+    Address, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Operation, RequestEdge,
+    RequestTable, SideMetrics, Spread, Tally, ThreadState, Timings, Transfer, Window,
+    latency::{LatencyActivityKind as Kind, LatencyInside},
+};
+
+use super::{PERIOD_NS, Sample, embedded, profile};
+use crate::{
+    diagnosis::{DiagnosisInput, diagnose},
+    idle::IdleRules,
+};
+
+const MS: u64 = 1_000_000;
+/// In a window of ten seconds.
+const REQUESTS: u64 = 100;
+const SECONDS: u64 = 10;
+const APP: u32 = 7;
+const WORKER: u32 = 8;
+
+fn end(pid: u32, name: &str) -> Endpoint {
+    Endpoint {
+        pid: Some(pid),
+        start_ticks: Some(1),
+        comm: name.to_owned(),
+        container: None,
+        address: Address::Ip(IpAddr::from([127, 0, 0, 1])),
+    }
+}
+
+fn edge(client: &Endpoint, server: &Endpoint, tids: &[u32]) -> RequestEdge {
+    RequestEdge {
+        key: EdgeKey {
+            client: client.clone(),
+            server: server.clone(),
+            server_port: Some(80),
+            original_destination: None,
+        },
+        client_port: None,
+        connections: 1,
+        tls: Vec::new(),
+        server_tids: tids.to_vec(),
+    }
+}
+
+fn operation(edge: u32, each_ns: u64) -> Operation {
+    let mut times = Spread::default();
+    times.add_times(each_ns, REQUESTS);
+    let timings = Timings {
+        count: REQUESTS,
+        latency_ns: times.clone(),
+        first_byte_ns: times,
+    };
+    Operation {
+        edge: Some(edge),
+        protocol: profiler_protocols::Protocol::Http1,
+        tls: false,
+        method: None,
+        route: None,
+        is_other: false,
+        tally: Tally {
+            count: REQUESTS,
+            seen: REQUESTS,
+            ..Tally::default()
+        },
+        server_only: 0,
+        client: timings.clone(),
+        server: timings,
+    }
+}
+
+/// An app that has each request for `each_ms`, and asks a database for `asked_ms` of it.
+fn table(each_ms: u64, asked_ms: u64) -> RequestTable {
+    let [client, app, store] =
+        [(1, "wrk"), (APP, "app"), (9, "redis-server")].map(|(pid, name)| end(pid, name));
+    let mut table = RequestTable {
+        window: Window {
+            from_ns: 0,
+            to_ns: SECONDS * 1_000_000_000,
+        },
+        edges: vec![edge(&client, &app, &[WORKER])],
+        operations: vec![operation(0, each_ms * MS)],
+        ..RequestTable::default()
+    };
+    if asked_ms > 0 {
+        table.edges.push(edge(&app, &store, &[9]));
+        table.operations.push(operation(1, asked_ms * MS));
+    }
+    table
+}
+
+/// `each_ms` of every request, by a thread of the app.
+fn spent<'a>(tid: u32, frames: &[&'a str], state: ThreadState, each_ms: u64) -> Sample<'a> {
+    Sample {
+        process: "app",
+        pid: APP,
+        thread: "worker",
+        tid,
+        state,
+        count: each_ms * REQUESTS * MS / PERIOD_NS,
+        ..Sample::of(frames)
+    }
+}
+
+/// The sentence, and what the app did.
+fn sentence(
+    table: &RequestTable,
+    on_cpu: &[Sample<'_>],
+    waits: &[Sample<'_>],
+) -> (String, Option<LatencyInside>) {
+    let (on_cpu, waits) = (profile(on_cpu, SECONDS), profile(waits, SECONDS));
+    let input = DiagnosisInput {
+        on_cpu: Some(&on_cpu),
+        off_cpu: Some(&waits),
+        requests: Some(table),
+        ..DiagnosisInput::default()
+    };
+    let found = diagnose(&embedded(), &IdleRules::new(None).unwrap(), &input);
+    let [latency, ..] = found.latency.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert!(
+        found.verdict.starts_with(&latency.text),
+        "{}",
+        found.verdict
+    );
+    let inside = latency.inside.first().cloned();
+    if let Some(inside) = &inside {
+        let parts = inside.activities.iter().map(|activity| activity.mean_ns);
+        assert_eq!(parts.sum::<u64>(), inside.mean_ns, "{inside:#?}");
+    }
+    (latency.text.clone(), inside)
+}
+
+const WORK: &[&str] = &["app!work"];
+const SLEEP: &[&str] = &[
+    "k:hrtimer_nanosleep",
+    "libc.so.6!clock_nanosleep",
+    "app!handler",
+];
+
+fn computing(each_ms: u64) -> Sample<'static> {
+    spent(WORKER, WORK, ThreadState::OnCpu, each_ms)
+}
+
+fn kinds(inside: Option<LatencyInside>) -> Vec<(Kind, u64)> {
+    let activities = inside.unwrap().activities;
+    let kinds = activities.iter();
+    kinds
+        .map(|activity| (activity.kind, activity.mean_ns / MS))
+        .collect()
+}
+
+#[test]
+fn an_app_that_sleeps_is_asleep_and_its_other_threads_do_not_count() {
+    let waits = [
+        spent(WORKER, SLEEP, ThreadState::Interruptible, 97),
+        // A thread without requests that sleeps all the time.
+        spent(11, SLEEP, ThreadState::Interruptible, 100),
+    ];
+    let (text, inside) = sentence(&table(100, 0), &[computing(2)], &waits);
+    assert!(
+        text.starts_with("Requests to app (7) take 100 ms on average"),
+        "{text}"
+    );
+    assert!(text.ends_with(": asleep in a timer 97.0 ms."), "{text}");
+    let inside = inside.unwrap();
+    assert_eq!(inside.threads, 1);
+    let [asleep, ..] = inside.activities.as_slice() else {
+        panic!("{inside:#?}");
+    };
+    assert_eq!(asleep.stack, ["clock_nanosleep", "handler"]);
+}
+
+#[test]
+fn what_a_thread_does_is_told_apart() {
+    let lock = &[
+        "k:futex_wait_queue",
+        "libc.so.6!pthread_mutex_lock",
+        "app!handler",
+    ];
+    let disk = &["k:vfs_fsync_range", "libc.so.6!fsync", "app!handler"];
+    let waits = [
+        spent(WORKER, lock, ThreadState::Interruptible, 30),
+        spent(WORKER, disk, ThreadState::Uninterruptible, 20),
+        spent(WORKER, WORK, ThreadState::Preempted, 10),
+    ];
+    let (_, inside) = sentence(&table(100, 0), &[computing(38)], &waits);
+    assert_eq!(
+        kinds(inside),
+        [
+            (Kind::Running, 38),
+            (Kind::Lock, 30),
+            (Kind::File, 20),
+            (Kind::WaitingForCpu, 10),
+            // The thread was busy nearly all the time.
+            (Kind::Queued, 2),
+        ]
+    );
+}
+
+#[test]
+fn a_wait_for_events_is_what_the_app_asks_or_unknown() {
+    let idle = &["k:ep_poll", "libc.so.6!epoll_wait", "app!run"];
+    let waits = [spent(WORKER, idle, ThreadState::Interruptible, 90)];
+    let (text, inside) = sentence(&table(100, 80), &[computing(5)], &waits);
+    assert_eq!(
+        kinds(inside),
+        [
+            (Kind::OwnRequests, 80),
+            (Kind::Suspended, 15),
+            (Kind::Running, 5)
+        ]
+    );
+    assert!(
+        text.ends_with(": waiting for redis-server 80.0 ms."),
+        "{text}"
+    );
+    let (text, inside) = sentence(&table(100, 0), &[computing(5)], &waits);
+    assert_eq!(kinds(inside), [(Kind::Suspended, 95), (Kind::Running, 5)]);
+    // Connections were not watched.
+    assert!(
+        text.contains("suspended 95.0 ms: a timer, another thread"),
+        "{text}"
+    );
+}
+
+#[test]
+fn work_between_requests_does_not_exceed_their_time() {
+    let (_, inside) = sentence(
+        &table(2, 0),
+        &[computing(3)],
+        &[spent(WORKER, WORK, ThreadState::Woken, 1)],
+    );
+    assert_eq!(
+        kinds(inside),
+        [(Kind::Running, 1), (Kind::WaitingForCpu, 0)]
+    );
+}
+
+#[test]
+fn a_process_that_was_not_recorded_is_unknown_inside() {
+    let other = Sample {
+        pid: 20,
+        ..computing(5)
+    };
+    let (text, inside) = sentence(&table(100, 0), &[other], &[]);
+    assert!(inside.is_none());
+    assert!(text.contains("its threads were not recorded"), "{text}");
+}
+
+#[test]
+fn without_requests_their_time_is_not_known() {
+    let on_cpu = profile(&[computing(5)], SECONDS);
+    let none = RequestTable::default();
+    let input = DiagnosisInput {
+        on_cpu: Some(&on_cpu),
+        requests: Some(&none),
+        ..DiagnosisInput::default()
+    };
+    let found = diagnose(&embedded(), &IdleRules::new(None).unwrap(), &input);
+    assert!(
+        found
+            .verdict
+            .starts_with("No requests were seen: how long they take is not known. "),
+        "{}",
+        found.verdict
+    );
+    let has_limit = found
+        .limits
+        .iter()
+        .any(|limit| limit.starts_with("How long requests take"));
+    assert!(has_limit, "{:?}", found.limits);
+}
+
+/// The sentence about an app that is suspended for 95 ms of each request, with its connections.
+fn suspended(edges: &EdgeTable, on_cpu: &[Sample<'_>]) -> String {
+    let profile = profile(on_cpu, SECONDS);
+    let requests = table(100, 0);
+    let input = DiagnosisInput {
+        on_cpu: Some(&profile),
+        requests: Some(&requests),
+        edges: Some(edges),
+        ..DiagnosisInput::default()
+    };
+    let found = diagnose(&embedded(), &IdleRules::new(None).unwrap(), &input);
+    found.latency[0].text.clone()
+}
+
+#[test]
+fn what_a_suspended_request_waits_for_is_concluded() {
+    let none = EdgeTable::default();
+    let text = suspended(&none, &[computing(5)]);
+    assert!(text.contains("suspended 95.0 ms, for a timer"), "{text}");
+    let other = Sample {
+        thread: "pool-1",
+        ..spent(11, WORK, ThreadState::OnCpu, 60)
+    };
+    let text = suspended(&none, &[computing(5), other]);
+    assert!(text.contains("perhaps for its thread pool-1"), "{text}");
+    let [app, store] = [(APP, "app"), (9, "secretd")].map(|(pid, name)| end(pid, name));
+    let mut unread = EdgeTable::default();
+    unread.edges.push(Edge {
+        key: edge(&app, &store, &[]).key,
+        namespaces: EdgeNamespaces::default(),
+        client_port: None,
+        client_name: None,
+        server_name: None,
+        client: Some(SideMetrics {
+            write: Transfer {
+                count: 1,
+                bytes: 100,
+            },
+            ..SideMetrics::default()
+        }),
+        server: None,
+    });
+    let text = suspended(&unread, &[computing(5)]);
+    assert!(
+        text.contains("perhaps waiting for secretd, which could not be read"),
+        "{text}"
+    );
+}

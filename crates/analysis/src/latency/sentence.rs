@@ -1,0 +1,209 @@
+//! How long requests take and where, in one sentence.
+
+use profiler_model::{
+    latency::{
+        Latency, LatencyActivity, LatencyActivityKind as Kind, LatencyPart, LatencyPlace,
+        LatencyProcess,
+    },
+    percent,
+    printable::{printable, printable_within},
+    short_time,
+};
+
+/// Columns of a name.
+const NAME_COLUMNS: usize = 40;
+/// Parts below this share of the mean are left out, but for the two largest.
+const MENTIONED_PERCENT: f64 = 5.0;
+/// Of the time in a process, what takes less is not mentioned.
+const ACTIVITY_PERCENT: f64 = 30.0;
+/// A wait that is shorter accuses nobody.
+const LEAST_WAIT_NS: u64 = 1_000_000;
+/// A part from this share of the mean on whose process was not recorded is said to be unknown inside.
+const UNKNOWN_PERCENT: f64 = 30.0;
+/// Below this, segments that were sent again are not mentioned.
+const RETRANSMIT_PERCENT: f64 = 0.5;
+
+/// What else is known where a sentence with causes is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// Of the segments that the processes sent.
+    pub(crate) retransmit_percent: Option<f64>,
+}
+
+/// The sentence of a latency whose processes were recorded, with what they did.
+pub(crate) fn with_causes(latency: &Latency, known: Known) -> String {
+    text(latency, Some(known))
+}
+
+pub(super) fn sentence(latency: &Latency) -> String {
+    text(latency, None)
+}
+
+fn text(latency: &Latency, known: Option<Known>) -> String {
+    let Latency {
+        process,
+        mean_ns,
+        p95_ns,
+        parts,
+        ..
+    } = latency;
+    let pid = process
+        .pid
+        .map_or_else(String::new, |pid| format!(" ({pid})"));
+    let begin = format!(
+        "Requests to {}{pid} take {} on average (p95 {})",
+        who(process),
+        short_time(*mean_ns),
+        short_time(*p95_ns),
+    );
+    if let [only] = parts.as_slice()
+        && only.place == LatencyPlace::Server
+    {
+        let causes = known.and_then(|_| causes(latency, process, *mean_ns, Role::Server));
+        return match causes {
+            Some(causes) => format!("{begin}: {causes}."),
+            None => format!("{begin}."),
+        };
+    }
+    let own_ns = parts
+        .iter()
+        .filter(|part| part.place.is_own())
+        .map(|part| part.mean_ns)
+        .sum();
+    let mut places = vec![Place {
+        mean_ns: own_ns,
+        text: format!("in {}", who(process)),
+        causes: known.and_then(|_| causes(latency, process, own_ns, Role::Sidecar)),
+    }];
+    let others = parts.iter().filter(|part| !part.place.is_own());
+    places.extend(others.map(|part| place(latency, part, known)));
+    places.sort_by_key(|place| std::cmp::Reverse(place.mean_ns));
+    let mentioned: Vec<String> = places
+        .into_iter()
+        .enumerate()
+        .filter(|(index, place)| {
+            place.mean_ns > 0
+                && (*index < 2 || percent(place.mean_ns, *mean_ns) >= MENTIONED_PERCENT)
+        })
+        .map(|(_, place)| place.text())
+        .collect();
+    format!("{begin}: {}.", mentioned.join(", "))
+}
+
+/// One place on the way, as the sentence names it.
+struct Place {
+    mean_ns: u64,
+    text: String,
+    causes: Option<String>,
+}
+
+impl Place {
+    fn text(self) -> String {
+        let Self {
+            mean_ns,
+            text,
+            causes,
+        } = self;
+        let causes = causes.map_or_else(String::new, |causes| format!(" ({causes})"));
+        format!("{} {text}{causes}", short_time(mean_ns))
+    }
+}
+
+/// Whose time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Sidecar,
+    Server,
+}
+
+fn place(latency: &Latency, part: &LatencyPart, known: Option<Known>) -> Place {
+    let mean_ns = part.mean_ns;
+    let (text, causes) = match (part.place, &part.process) {
+        (LatencyPlace::Server, Some(server)) => {
+            let text = if server.name == latency.process.name {
+                // A sidecar that asks a sidecar.
+                format!("in the {} behind it", who(server))
+            } else {
+                format!("in {}", who(server))
+            };
+            let causes = known.and_then(|_| causes(latency, server, mean_ns, Role::Server));
+            (text, causes)
+        }
+        (LatencyPlace::Server, None) => ("in what it asks".to_owned(), None),
+        (LatencyPlace::ResponseBody, _) => ("until the response has ended".to_owned(), None),
+        _ => {
+            let again = known.and_then(|known| known.retransmit_percent);
+            let again = again.filter(|percent| *percent >= RETRANSMIT_PERCENT);
+            let causes =
+                again.map(|percent| format!("{percent:.1} % of what was sent was sent again"));
+            ("between the two".to_owned(), causes)
+        }
+    };
+    Place {
+        mean_ns,
+        text,
+        causes,
+    }
+}
+
+/// What a process did most while it had the requests; `None` where nothing is to be said.
+fn causes(latency: &Latency, process: &LatencyProcess, mean_ns: u64, role: Role) -> Option<String> {
+    let inside = latency
+        .inside
+        .iter()
+        .find(|inside| inside.process == *process);
+    let Some(inside) = inside else {
+        let matters = percent(mean_ns, latency.mean_ns) >= UNKNOWN_PERCENT;
+        return matters
+            .then(|| "what it did is not known: its threads were not recorded".to_owned());
+    };
+    let mentioned: Vec<String> = inside
+        .activities
+        .iter()
+        .filter(|activity| {
+            let matters = activity.kind == Kind::Running || activity.mean_ns >= LEAST_WAIT_NS;
+            matters && activity.share_percent >= ACTIVITY_PERCENT
+        })
+        .map(|activity| words(activity, role))
+        .collect();
+    (!mentioned.is_empty()).then(|| mentioned.join(", "))
+}
+
+fn words(activity: &LatencyActivity, role: Role) -> String {
+    let what = activity
+        .what
+        .as_deref()
+        .map(|what| printable_within(what, NAME_COLUMNS));
+    let time = short_time(activity.mean_ns);
+    match (activity.kind, what) {
+        (Kind::Running, Some(what)) => {
+            let part = activity.what_ns.unwrap_or(0);
+            format!("computing {time}, {} of it {what}", short_time(part))
+        }
+        (Kind::Running, None) => format!("computing {time}"),
+        (Kind::WaitingForCpu, Some(what)) => format!("waiting for a CPU {time}, {what}"),
+        (Kind::WaitingForCpu, None) => format!("waiting for a CPU {time}"),
+        (Kind::Asleep, _) => format!("asleep in a timer {time}"),
+        (Kind::Lock, _) => format!("waiting for a lock {time}"),
+        (Kind::File, _) => format!("waiting for files {time}"),
+        (Kind::PageFault, _) => format!("waiting for memory {time}"),
+        (Kind::Blocked, _) => format!("blocked {time}"),
+        (Kind::OwnRequests, Some(what)) => format!("waiting for {what} {time}"),
+        (Kind::OwnRequests, None) => format!("waiting for what it asks {time}"),
+        (Kind::Queued, _) => format!("queued behind other requests {time}"),
+        (Kind::Suspended, _) if role == Role::Sidecar => {
+            format!("held {time} without a thread: a connection pool, a limit or a timer")
+        }
+        (Kind::Suspended, Some(_)) => {
+            let what = activity.what.as_deref().unwrap_or_default();
+            format!("suspended {time}, {}", printable(what))
+        }
+        (Kind::Suspended, None) => {
+            format!("suspended {time}: a timer, another thread or an answer that was not watched")
+        }
+    }
+}
+
+fn who(process: &LatencyProcess) -> String {
+    printable_within(&process.name, NAME_COLUMNS)
+}

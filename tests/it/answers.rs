@@ -1,0 +1,218 @@
+//! "Why is this pod slow?": the sentence of `diagnose` against causes that the test makes itself, in a real mesh.
+
+use std::time::Duration;
+
+use profiler_tests::{
+    agent, assert_measured,
+    mesh::{AppTrouble, Mesh, MeshOptions},
+};
+use serde_json::Value;
+
+use crate::targets::{EXIT, START, stop_load};
+
+const SECONDS: u64 = 8;
+/// Over one connection, so that no request waits for another.
+const REQUESTS_PER_SECOND: u32 = 10;
+const TIME: Duration = Duration::from_millis(40);
+/// Of the injected time.
+const TOLERANCE: f64 = 0.1;
+/// What the sentence says of waits.
+const ACCUSATIONS: [&str; 8] = [
+    "asleep", "lock", "files", "memory", "blocked", "waiting", "queued", "held",
+];
+
+/// A cause, and what is to be found.
+struct Case {
+    options: MeshOptions,
+    /// It is in the sidecar; otherwise in the app.
+    is_sidecar: bool,
+    kind: &'static str,
+    /// In the sentence.
+    words: &'static str,
+}
+
+fn app(trouble: AppTrouble, kind: &'static str, words: &'static str) -> Case {
+    Case {
+        options: MeshOptions {
+            app_trouble: trouble,
+            app_delay: TIME,
+            ..steady()
+        },
+        is_sidecar: false,
+        kind,
+        words,
+    }
+}
+
+fn steady() -> MeshOptions {
+    MeshOptions {
+        rps: REQUESTS_PER_SECOND,
+        connections: 1,
+        ..MeshOptions::default()
+    }
+}
+
+/// The document of `diagnose` about the pod of the server: its sidecar and its app.
+fn diagnose(mesh: &Mesh) -> Value {
+    let report = mesh.report();
+    let pids = [report.server_envoy_pid, report.server_pid].map(|pid| format!("--pid={pid}"));
+    let duration = format!("--duration={SECONDS}s");
+    let arguments = ["diagnose", &pids[0], &pids[1], &duration, "--json"];
+    let limit = Duration::from_secs(SECONDS) + 4 * START + EXIT;
+    let (status, output, errors) = agent::run(&arguments, limit).unwrap();
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let diagnosis: Value = serde_json::from_str(&output).unwrap();
+    println!("{}", diagnosis["verdict"]);
+    diagnosis
+}
+
+fn sentence(latency: &Value) -> &str {
+    latency["text"].as_str().unwrap()
+}
+
+/// The way through the sidecar, which the verdict begins with.
+fn way(diagnosis: &Value, pid: u32) -> &Value {
+    let latency = &diagnosis["latency"][0];
+    assert_eq!(latency["process"]["pid"], pid, "{diagnosis:#}");
+    let verdict = diagnosis["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with(sentence(latency)), "{verdict}");
+    latency
+}
+
+#[track_caller]
+fn near(found: &Value, injected: Duration, what: &str) {
+    let found = found.as_f64().unwrap_or_else(|| panic!("{what}: {found}")) / 1e6;
+    let injected = injected.as_secs_f64() * 1e3;
+    let off = (found / injected - 1.0).abs();
+    assert_measured!(
+        off <= TOLERANCE,
+        "{what}: {found} ms, and {injected} ms were injected"
+    );
+}
+
+fn check(case: &Case) {
+    let mut mesh = Mesh::up(&case.options).unwrap();
+    mesh.start_load().unwrap();
+    let diagnosis = diagnose(&mesh);
+    let report = mesh.report();
+    let latency = way(&diagnosis, report.server_envoy_pid);
+    let pid = if case.is_sidecar {
+        report.server_envoy_pid
+    } else {
+        report.server_pid
+    };
+    let inside = latency["inside"].as_array().unwrap();
+    let inside = inside.iter().find(|inside| inside["process"]["pid"] == pid);
+    let inside = inside.unwrap_or_else(|| panic!("nothing inside of {pid}: {latency:#}"));
+    near(&inside["mean_ns"], TIME, "time in the process");
+    let leading = &inside["activities"][0];
+    assert_eq!(leading["kind"], case.kind, "{inside:#}");
+    near(&leading["mean_ns"], TIME, case.kind);
+    let text = sentence(latency);
+    assert!(text.contains(case.words), "no {:?} in {text}", case.words);
+    // The place with the cause comes first.
+    let (_, places) = text.split_once(": ").unwrap();
+    let first = places.split(')').next().unwrap();
+    assert!(first.contains(case.words), "{text}");
+    stop_load(&mut mesh);
+}
+
+#[test]
+fn an_app_that_sleeps() {
+    check(&app(
+        AppTrouble::Asleep,
+        "asleep",
+        "in slow-app (asleep in a timer ",
+    ));
+}
+
+#[test]
+fn an_app_that_computes() {
+    check(&app(
+        AppTrouble::Computing,
+        "running",
+        "in slow-app (computing ",
+    ));
+}
+
+#[test]
+fn an_app_that_waits_for_a_lock() {
+    check(&app(
+        AppTrouble::Lock,
+        "lock",
+        "in slow-app (waiting for a lock ",
+    ));
+}
+
+#[test]
+fn an_app_that_waits_for_another() {
+    check(&app(
+        AppTrouble::Upstream,
+        "own_requests",
+        "in slow-app (waiting for slow-app ",
+    ));
+}
+
+#[test]
+fn an_app_with_a_timer_in_its_event_loop() {
+    check(&app(
+        AppTrouble::Timer,
+        "suspended",
+        "in mesh-server (suspended ",
+    ));
+}
+
+#[test]
+fn a_filter_of_the_sidecar_that_computes() {
+    check(&Case {
+        options: MeshOptions {
+            inbound_work: TIME,
+            ..steady()
+        },
+        is_sidecar: true,
+        kind: "running",
+        words: "in envoy (computing ",
+    });
+}
+
+/// One thread of the sidecar has both connections: a request waits while it computes for another.
+#[test]
+fn requests_that_wait_for_each_other() {
+    let mut mesh = Mesh::up(&MeshOptions {
+        inbound_work: TIME,
+        connections: 2,
+        ..steady()
+    })
+    .unwrap();
+    mesh.start_load().unwrap();
+    let diagnosis = diagnose(&mesh);
+    let pid = mesh.report().server_envoy_pid;
+    let latency = way(&diagnosis, pid);
+    let inside = &latency["inside"][0];
+    assert_eq!(inside["process"]["pid"], pid, "{latency:#}");
+    let of = |kind: &str| {
+        let mut all = inside["activities"].as_array().unwrap().iter();
+        let found = all.find(|activity| activity["kind"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind}: {inside:#}"))["mean_ns"].clone()
+    };
+    near(&of("running"), TIME, "running");
+    near(&of("queued"), TIME, "queued");
+    let text = sentence(latency);
+    assert!(text.contains("queued behind other requests"), "{text}");
+    stop_load(&mut mesh);
+}
+
+#[test]
+fn a_healthy_pod_is_accused_of_nothing() {
+    let mut mesh = Mesh::up(&steady()).unwrap();
+    mesh.start_load().unwrap();
+    let diagnosis = diagnose(&mesh);
+    let latency = way(&diagnosis, mesh.report().server_envoy_pid);
+    let text = sentence(latency);
+    for word in ACCUSATIONS {
+        assert_measured!(!text.contains(word), "{text}");
+    }
+    let mean_ms = latency["mean_ns"].as_f64().unwrap() / 1e6;
+    assert_measured!(mean_ms < 5.0, "{text}");
+    stop_load(&mut mesh);
+}
