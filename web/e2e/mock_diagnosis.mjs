@@ -432,7 +432,7 @@ const LATENCY = {
   text: "Requests to envoy (4242) take 18.0 ms on average (p95 24.6 ms): 15.0 ms in reviews (asleep in a timer 12.0 ms), 2.50 ms in envoy (computing 1.90 ms, 800 us of it Tracing).",
 };
 
-function document(counts, { part, nowNs, verdict, good = [], limits = [], coverage = {} }) {
+function document(counts, { part, nowNs, verdict, latency = [], good = [], limits = [], coverage = {} }) {
   const all = samplesOf(counts);
   const full = part === "checkup";
   const requests = full ? 486_000 : null;
@@ -442,8 +442,8 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
   const unattributed = sum(Object.values(counts.unattributed ?? { none: 0 }));
   return {
     version: 1,
-    verdict: full ? `${LATENCY.text} ${verdict}` : verdict,
-    latency: full ? [LATENCY] : [],
+    verdict: full && latency.length > 0 ? `${latency[0].text} ${verdict}` : verdict,
+    latency: full ? latency : [],
     rules: { version: 3, user_file: full ? null : "/etc/profiler-agent/diagnosis.toml" },
     processes: [
       {
@@ -510,7 +510,7 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
     findings: findingsOf(counts, perRequest),
     good,
     configuration: full ? CONFIGURATION : null,
-    not_measured: full ? [] : NOT_SAMPLED,
+    not_measured: full ? (latency.length > 0 ? [] : ["latency"]) : NOT_SAMPLED,
     limits: [...limits, ...(full ? [] : SAMPLES_ONLY)],
   };
 }
@@ -531,6 +531,7 @@ const percent = (counts, feature) => shareOf(counts, feature).share_percent.toFi
 export function zipkin(nowNs, part) {
   return document(ZIPKIN, {
     part,
+    latency: [LATENCY],
     nowNs,
     verdict: `Distributed tracing takes ${percent(ZIPKIN, "tracing")} % of this Envoy's CPU: it is by far the largest cost that a setting changes.`,
     good: GOOD,
