@@ -15,8 +15,15 @@ use profiler_memory::allocator;
 fn main() -> ExitCode {
     terminal::report_panics();
     allocator::return_freed_memory();
-    descriptors::raise_limit();
     let cli = Cli::parse();
+    if let Command::Held(held) = &cli.command {
+        return cli::record_command::become_command(held);
+    }
+    // A command that is started has the limit of whoever started it: some use `select`.
+    let starts = matches!(&cli.command, Command::Record(args) if !args.command.is_empty());
+    if !starts {
+        descriptors::raise_limit();
+    }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -40,7 +47,8 @@ fn run(cli: &Cli) -> Result<(), CliError> {
     match &cli.command {
         Command::Serve(_) => Ok(()),
         Command::Record(args) => Ok(cli::record::run(args)?),
-        Command::Held(held) => match cli::record_command::become_command(held)? {},
+        // Before everything else.
+        Command::Held(_) => Ok(()),
         Command::Net(args) => Ok(cli::net::run(args)?),
         Command::Requests(args) => Ok(cli::requests::run(args)?),
         Command::Diagnose(args) => Ok(cli::diagnose::run(args)?),

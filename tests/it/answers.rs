@@ -17,8 +17,17 @@ const TIME: Duration = Duration::from_millis(40);
 /// Of the injected time.
 const TOLERANCE: f64 = 0.1;
 /// What the sentence says of waits.
-const ACCUSATIONS: [&str; 8] = [
-    "asleep", "lock", "files", "memory", "blocked", "waiting", "queued", "held",
+const ACCUSATIONS: [&str; 10] = [
+    "suspended",
+    "not known",
+    "asleep",
+    "lock",
+    "files",
+    "memory",
+    "blocked",
+    "waiting",
+    "queued",
+    "held",
 ];
 
 /// A cause, and what is to be found.
@@ -140,7 +149,16 @@ fn an_app_that_waits_for_a_lock() {
     check(&app(
         AppTrouble::Lock,
         "lock",
-        "in slow-app (waiting for a lock ",
+        "in slow-app (waiting for a lock or another thread ",
+    ));
+}
+
+#[test]
+fn an_app_that_writes_to_a_disk() {
+    check(&app(
+        AppTrouble::File,
+        "file",
+        "in slow-app (waiting for files ",
     ));
 }
 

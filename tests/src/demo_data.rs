@@ -93,7 +93,9 @@ fn check_up(agent: &Agent, pids: &[u32]) -> Result<()> {
     ensure!(ended["state"] == "finished", "the check-up: {ended}");
     let diagnosis = agent.api.get_json(&format!("{path}/diagnosis"))?;
     ensure!(
-        !diagnosis["latency"][0]["inside"].is_null(),
+        diagnosis["latency"][0]["inside"]
+            .as_array()
+            .is_some_and(|inside| inside.len() == 2),
         "the check-up does not know where requests spend their time: {}",
         diagnosis["limits"]
     );

@@ -95,7 +95,7 @@ await checks.run(
   },
 );
 
-await checks.run("the check-up ends, with waits, connections and samples beside each other", async () => {
+await checks.run("the check-up ends, with waits, requests and samples beside each other", async () => {
   const cards = page.locator(".group-card");
   await page
     .waitForFunction(() => document.querySelectorAll(".group-card .state-finished").length === 3)
@@ -104,7 +104,7 @@ await checks.run("the check-up ends, with waits, connections and samples beside 
     (await page.locator(".group-card").first().locator("dd").first().textContent()).replace(/\D/g, ""),
   );
   assert(samples > 20, `${samples} samples of two programs that spin`);
-  await page.getByText("Edges", { exact: true }).waitFor();
+  await page.getByText("Lost pieces", { exact: true }).waitFor();
   await shot("5-checkup");
   await page.getByRole("link", { name: "Open the flame graph" }).first().click();
   await page.locator(".flame-canvas").waitFor();

@@ -5,10 +5,10 @@
 
 mod sentence;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use profiler_model::{
-    Endpoint, Operation, RequestEdge, RequestTable, Sidecar, SidecarTimes, Spread,
+    Address, Endpoint, Operation, RequestEdge, RequestTable, Sidecar, SidecarTimes, Spread,
     latency::{Latency, LatencyPart, LatencyPlace, LatencyProcess},
     percent,
 };
@@ -17,6 +17,8 @@ pub(crate) use sentence::{Known, with_causes};
 
 /// Processes that are reported; those with the most requests.
 const MOST: usize = 8;
+/// Parts are of the pairs that more than order ties where these are this part of all, in percent: percentiles depend on which is which.
+const TRUSTED_PERCENT: u64 = 90;
 /// The server's own sockets stand for all of a sidecar's requests from this part of them on, in percent.
 const SERVER_SEEN_PERCENT: u64 = 90;
 
@@ -30,15 +32,18 @@ pub fn latencies(table: &RequestTable) -> Vec<Latency> {
     })
 }
 
-/// The same for some processes; where no requests came to these, for all.
+/// The same for some processes.
 pub(crate) fn latencies_of(table: &RequestTable, pids: &BTreeSet<u32>) -> Vec<Latency> {
-    for mut found in [sidecars(table), servers(table)] {
+    let of_these = |mut found: Vec<Latency>| {
         found.retain(|latency| latency.process.pid.is_some_and(|pid| pids.contains(&pid)));
-        if !found.is_empty() {
-            return most_of(found);
-        }
-    }
-    latencies(table)
+        found
+    };
+    let found = of_these(sidecars(table));
+    most_of(if found.is_empty() {
+        of_these(servers(table))
+    } else {
+        found
+    })
 }
 
 fn most_of(mut found: Vec<Latency>) -> Vec<Latency> {
@@ -56,17 +61,15 @@ fn sidecars(table: &RequestTable) -> Vec<Latency> {
 
 fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     let process = &sidecar.process;
+    // How long a request took does not depend on which one went out for it. What it answers by itself, such as questions about
+    // its own state, is no request that passes through.
+    let every = every_pair(sidecar);
+    let all = &every.whole_ns;
+    let mean_ns = all.mean()?;
     let times = match sidecar.trusted() {
-        trusted if trusted.pairs > 0 => trusted,
-        _ => every_pair(sidecar),
+        trusted if trusted.pairs * 100 >= every.pairs * TRUSTED_PERCENT => trusted,
+        _ => every.clone(),
     };
-    if times.pairs == 0 {
-        return None;
-    }
-    // What it answers by itself, such as questions about its own state, is no request that passes through.
-    let all = &times.whole_ns;
-    // A socket's own times begin when the process reads the request.
-    let mean_ns = all.mean()? + times.read_wait_ns.mean().unwrap_or(0);
     let own = name_of(process);
     let part = |place, values: &Spread| {
         Some(with_percentiles(
@@ -134,42 +137,36 @@ fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<
     ]
 }
 
-/// Processes that answer, each with one part.
+/// Processes that answer, each with one part: how long the requests that came to it took, as its own sockets saw it where they
+/// did.
 fn servers(table: &RequestTable) -> Vec<Latency> {
-    let mut known: Vec<&Endpoint> = Vec::new();
-    for edge in &table.edges {
+    type Identity<'a> = (Option<u32>, Option<u64>, Option<&'a Address>);
+    let mut received: BTreeMap<Identity<'_>, (&Endpoint, Spread)> = BTreeMap::new();
+    for operation in &table.operations {
+        let Some(edge) = edge_of(table, operation) else {
+            continue;
+        };
         let server = &edge.key.server;
-        if !known.iter().any(|other| is_same(other, server)) {
-            known.push(server);
-        }
+        let address = server.pid.is_none().then_some(&server.address);
+        let (_, all) = received
+            .entry((server.pid, server.start_ticks, address))
+            .or_insert_with(|| (server, Spread::default()));
+        let of_server = &operation.server.latency_ns;
+        all.merge(if of_server.count > 0 {
+            of_server
+        } else {
+            &operation.client.latency_ns
+        });
     }
-    known
-        .into_iter()
-        .filter_map(|server| {
-            let all = received(table, server);
+    received
+        .into_values()
+        .filter_map(|(server, all)| {
             let mean_ns = all.mean()?;
             let own = name_of(server);
             let part = with_percentiles(LatencyPlace::Server, Some(own.clone()), mean_ns, &all);
             Some(finished(own, &all, mean_ns, vec![part]))
         })
         .collect()
-}
-
-/// How long the requests that came to a process took, as its own sockets saw it where they did.
-fn received(table: &RequestTable, process: &Endpoint) -> Spread {
-    let mut all = Spread::default();
-    for operation in &table.operations {
-        let edge = edge_of(table, operation);
-        if edge.is_some_and(|edge| is_same(&edge.key.server, process)) {
-            let of_server = &operation.server.latency_ns;
-            all.merge(if of_server.count > 0 {
-                of_server
-            } else {
-                &operation.client.latency_ns
-            });
-        }
-    }
-    all
 }
 
 /// The times of all pairs, those that order alone decided as well: their means do not depend on which is which.

@@ -75,11 +75,11 @@ pub enum LatencyActivityKind {
     PageFault,
     /// Blocked for another reason.
     Blocked,
-    /// Until others have answered the requests of this process.
+    /// Until others have answered the requests of this process, as if one came after the other: at most this.
     OwnRequests,
     /// Its threads were busy, with other requests as well.
     Queued,
-    /// None of its threads worked on it: timers, other threads and answers that are not watched.
+    /// None of its threads worked on it.
     Suspended,
 }
 
@@ -128,6 +128,24 @@ pub enum LatencyPlace {
     ResponsePath,
     /// From the first byte of the response to its last.
     ResponseBody,
+}
+
+impl LatencyActivityKind {
+    /// As people say it, for the middle of a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Running => "computing",
+            Self::WaitingForCpu => "waiting for a CPU",
+            Self::Asleep => "asleep in a timer",
+            Self::Lock => "waiting for a lock or another thread",
+            Self::File => "waiting for files",
+            Self::PageFault => "waiting for memory",
+            Self::Blocked => "blocked",
+            Self::OwnRequests => "waiting for what it asks",
+            Self::Queued => "queued behind other requests",
+            Self::Suspended => "suspended",
+        }
+    }
 }
 
 impl LatencyPlace {

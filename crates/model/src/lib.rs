@@ -88,8 +88,8 @@ pub use request_options::{
     RequestOptions,
 };
 pub use requests::{
-    Operation, Outcomes, RequestCounters, RequestEdge, RequestSample, RequestTable, SampleReason,
-    SeenBy, Tally, Timings, TlsSeen,
+    MAX_SERVER_THREADS, Operation, Outcomes, RequestCounters, RequestEdge, RequestSample,
+    RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,
 };
 pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;

@@ -30,6 +30,9 @@ pub struct RequestTable {
     pub is_damaged: bool,
 }
 
+/// Threads of one server that are kept.
+pub const MAX_SERVER_THREADS: usize = 256;
+
 /// Connections over which requests went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestEdge {
@@ -40,8 +43,8 @@ pub struct RequestEdge {
     pub connections: u64,
     /// What was sent before encryption began.
     pub tls: Vec<TlsSeen>,
-    /// Threads of the server that moved the first byte of a request or of an answer, in their order; not all of a server
-    /// with very many.
+    /// Threads of the server that moved the first byte of a request or of an answer, in their order; with
+    /// [`MAX_SERVER_THREADS`] some may be missing.
     pub server_tids: Vec<u32>,
 }
 

@@ -111,7 +111,8 @@ impl Sidecar {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SidecarTimes {
     pub pairs: u64,
-    /// The time of the request that came in, from reading its first byte to writing the last one of the answer.
+    /// The time of the request that came in, from its arrival, where that was measured, otherwise from reading its first byte,
+    /// to writing the last one of the answer.
     pub whole_ns: Spread,
     /// The time of the request that came in less that of the one that went out.
     pub inside_ns: Spread,

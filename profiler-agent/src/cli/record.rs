@@ -53,15 +53,8 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         },
         event_loop: loop_rules(args)?,
     };
-    let mut held = (!args.command.is_empty())
-        .then(|| Held::start(&args.command))
-        .transpose()?;
-    let target = match &held {
-        Some(held) => Target::Pids(vec![held.pid()]),
-        None => args.target.to_target(),
-    };
-    let spec = TaskSpec {
-        target,
+    let mut spec = TaskSpec {
+        target: args.target.to_target(),
         duration_s: Some(args.duration().as_secs()),
         recording: Recording::Samples(samples.clone()),
     };
@@ -74,16 +67,27 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let rules = rule_files::idle(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;
+    // When everything else that can be wrong has been looked at.
+    let mut held = match args.command.as_slice() {
+        [] => None,
+        command => Some(Held::start(command)?),
+    };
+    if let Some(held) = &held {
+        spec.target = Target::Pids(vec![held.pid()]);
+    }
     match record(args, (&spec.target, &samples), &rules, held.as_mut()) {
         Ok((bytes, mut summary)) => {
             if let Some(held) = &mut held {
-                summary.line(format_args!("{}", held.ending()));
+                summary.line(format_args!("{}", held.ending()?));
             }
             output.write(&bytes)?;
             terminal::err(&summary);
             Ok(())
         }
         Err(error) => {
+            if let Some(Ok(ending)) = held.as_mut().map(Held::ending) {
+                terminal::err_line(format_args!("{ending}"));
+            }
             output.discard();
             Err(error.into())
         }

@@ -6,13 +6,22 @@
 use std::{
     convert::Infallible,
     os::unix::process::CommandExt as _,
-    process::{Child, Command},
+    process::{Child, Command, ExitCode},
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
+};
 
-use crate::config::cli::HeldCommand;
+use crate::{config::cli::HeldCommand, terminal};
+
+/// What shells answer for a command that they cannot start.
+const NOT_STARTED_CODE: u8 = 127;
+const NOT_STARTED: i32 = NOT_STARTED_CODE as i32;
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// A process that waits to become a command; killed when dropped before that.
 pub(super) struct Held {
@@ -57,12 +66,28 @@ impl Held {
         Ok(())
     }
 
-    /// How the command ended, as a sentence.
-    pub(super) fn ending(&mut self) -> String {
-        match self.child.try_wait() {
-            Ok(Some(status)) => format!("the command ended with {status}"),
-            Ok(None) => format!("the command goes on as process {}", self.child.id()),
-            Err(error) => format!("how the command ended is not known: {error}"),
+    /// How the command ended, as a sentence. An error: it could not be started, and said why.
+    pub(super) fn ending(&mut self) -> Result<String> {
+        if self.is_waiting {
+            return Ok("the command was not started".to_owned());
+        }
+        // Its last thread may be gone a little before it can be waited for.
+        let deadline = Instant::now() + LAST_MOMENT;
+        loop {
+            let status = self.child.try_wait().context("wait for the command")?;
+            match status {
+                Some(status) if status.code() == Some(NOT_STARTED) => {
+                    bail!("the command could not be started")
+                }
+                Some(status) => return Ok(format!("the command ended with {status}")),
+                None if Instant::now() < deadline => thread::sleep(LAST_MOMENT / 10),
+                None => {
+                    return Ok(format!(
+                        "the command goes on as process {}",
+                        self.child.id()
+                    ));
+                }
+            }
         }
     }
 }
@@ -77,9 +102,18 @@ impl Drop for Held {
     }
 }
 
-/// The process of the command: waits until it is continued, then becomes the command.
-pub fn become_command(held: &HeldCommand) -> Result<Infallible> {
+/// The process of the command: waits until it is continued, then becomes the command. Returns why it could not.
+pub fn become_command(held: &HeldCommand) -> ExitCode {
+    let Err(error) = wait_and_become(held);
+    terminal::err_line(format_args!("error: {error:#}"));
+    ExitCode::from(NOT_STARTED_CODE)
+}
+
+fn wait_and_become(held: &HeldCommand) -> Result<Infallible> {
+    // Whoever would continue it may be killed meanwhile.
+    set_parent_process_death_signal(Some(Signal::KILL)).context("end with the recorder")?;
     kill_process(getpid(), Signal::STOP).context("wait for the recording")?;
+    set_parent_process_death_signal(None).context("outlive the recorder")?;
     let (program, arguments) = held.command.split_first().context("no command is given")?;
     let error = Command::new(program).args(arguments).exec();
     Err(error).with_context(|| format!("start {program}"))

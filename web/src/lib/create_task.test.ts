@@ -60,8 +60,12 @@ const META = {
 /** A container of a pod with a name. */
 const named = (pid: number, pod: string): Process =>
   member(pid, {
-    container: { names: { pod: { namespace: "shop", name: pod } } },
+    container: { pod_uid: pod, names: { pod: { namespace: "shop", name: pod } } },
   } as unknown as Partial<Process>);
+
+/** One that only its pod is known of. */
+const unnamed = (pid: number, pod: string): Process =>
+  member(pid, { container: { pod_uid: pod, names: null } } as unknown as Partial<Process>);
 
 describe("a pod as a target", () => {
   const form = { ...FORM, target: "pod", pod: "4026532441", kind: "on_cpu" } as const;
@@ -71,7 +75,7 @@ describe("a pod as a target", () => {
   };
 
   it("is asked for by its name, which it has after a restart too", () => {
-    expect(target([named(1, "web-0"), member(2), named(3, "web-0")])).toEqual({
+    expect(target([named(1, "web-0"), unnamed(2, "web-0"), named(3, "web-0")])).toEqual({
       pod: { namespace: "shop", name: "web-0" },
     });
   });
@@ -79,6 +83,8 @@ describe("a pod as a target", () => {
   it("is its processes where it has no name or several share the network", () => {
     expect(target([member(1), member(2)])).toEqual({ pids: [1, 2] });
     expect(target([named(1, "web-0"), named(2, "web-1")])).toEqual({ pids: [1, 2] });
+    // One pod with a name on the host's network, beside the programs of the host.
+    expect(target([named(1, "web-0"), member(2)])).toEqual({ pids: [1, 2] });
   });
 });
 

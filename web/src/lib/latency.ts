@@ -45,13 +45,13 @@ export const ACTIVITIES: Readonly<Record<Kind, string>> = {
   running: "computing",
   waiting_for_cpu: "waiting for a CPU",
   asleep: "asleep in a timer",
-  lock: "waiting for a lock",
+  lock: "waiting for a lock or another thread",
   file: "waiting for files",
   page_fault: "waiting for memory",
   blocked: "blocked",
   own_requests: "waiting for what it asks",
   queued: "queued behind other requests",
-  suspended: "suspended: no thread worked on it",
+  suspended: "suspended",
 };
 
 export interface Step {
@@ -93,7 +93,7 @@ export function journeyText(latency: RequestLatency): string {
 export function activityText({ kind, what, what_ns }: LatencyActivity): string {
   const title = ACTIVITIES[kind];
   if (what === null) return title;
-  if (kind === "own_requests") return `waiting for ${visible(what)}`;
+  if (kind === "own_requests") return `waiting for ${visible(what)}, at most`;
   return `${title}, ${what_ns === null ? "" : `${duration(what_ns)} of it `}${visible(what)}`;
 }
 

@@ -235,7 +235,8 @@ it("sidecars are those that an edge touches, by pid and start", () => {
 });
 
 it("tasks that may have requests of an edge are of its target or of its processes", () => {
-  const task = (id: number, target: Target, kind = "requests") => ({ id: String(id), kind, target }) as Task;
+  const task = (id: number, target: Target, kind = "requests") =>
+    ({ id: String(id), kind, target, created_at_ns: id }) as Task;
   const all = [
     task(1, { pids: [7] }),
     task(2, { pids: [9] }),

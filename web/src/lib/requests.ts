@@ -455,5 +455,5 @@ export function tasksWithRequests(
   };
   return [...tasks]
     .filter((task) => task.kind === "requests" && touches(task.target))
-    .sort((a, b) => Number(b.id) - Number(a.id));
+    .sort((a, b) => b.created_at_ns - a.created_at_ns || Number(b.id) - Number(a.id));
 }

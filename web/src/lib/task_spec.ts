@@ -90,14 +90,20 @@ export function selectorOf(fields: SelectorFields): PodSelector {
   return Object.fromEntries(given.filter(([, value]) => value !== ""));
 }
 
-/** The pod that all these processes with a name are of; null without names, or where there are several. */
+/** The pod that all these processes are of; null where it has no name, or where one is of another or of none. */
 function podOf(processes: readonly Process[]): PodSelector | null {
-  const pods = processes.flatMap(({ container }) => container?.names?.pod ?? []);
-  const [first] = pods;
-  if (first === undefined) return null;
-  const { namespace, name } = first;
-  const isOne = pods.every((pod) => pod.namespace === namespace && pod.name === name);
-  return isOne ? { namespace, name } : null;
+  const named = processes.find(({ container }) => container?.names?.pod != null)?.container;
+  const pod = named?.names?.pod;
+  if (named == null || pod == null) return null;
+  const { namespace, name } = pod;
+  // A pod has containers without names too.
+  const isOfIt = ({ container }: Process): boolean => {
+    const of = container?.names?.pod;
+    return of == null
+      ? container?.pod_uid != null && container.pod_uid === named.pod_uid
+      : of.namespace === namespace && of.name === name;
+  };
+  return processes.every(isOfIt) ? { namespace, name } : null;
 }
 
 function targetOf(form: TaskForm, matched: readonly Process[]): Target | string {

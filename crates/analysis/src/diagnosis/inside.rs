@@ -7,48 +7,61 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use profiler_model::{
-    EdgeTable, FrameSpace, Profile, RequestTable, SampleRow, Sidecar, StackId, ThreadState,
-    WaitReason,
-    diagnosis::EventLoopReport,
+    EdgeKey, EdgeTable, FrameSpace, MAX_SERVER_THREADS, Profile, RequestTable, SampleRow, Sidecar,
+    StackId, ThreadState, WaitReason, float,
     latency::{LatencyActivity, LatencyActivityKind as Kind, LatencyInside, LatencyProcess},
     percent,
     printable::printable_within,
 };
 
 use super::matrix::CellSums;
-use crate::render::{names::names_of_frames, wait_reasons::WaitReasons};
+use crate::render::{names::display_name, wait_reasons::WaitReasons};
 
 /// Functions of a stack that are shown.
 const FUNCTIONS: usize = 8;
 /// From this part of the CPU time on, a feature is named.
 const NAMED_PERCENT: f64 = 30.0;
-/// Requests wait for their turn where the busiest of the threads was busy for this part of the time.
+/// Samples that naming one needs.
+const LEAST_SAMPLES: u64 = 10;
+/// Requests wait for their turn where the threads were busy for this part of the time, and had this many at once.
 const BUSY_PERCENT: f64 = 80.0;
-/// Or where turns of their event loops that were too long account for this part of the wait.
-const HELD_PERCENT: f64 = 50.0;
+const AT_ONCE: f64 = 1.5;
+/// Or where they lie in the sidecar's socket before for this part of the wait: it reads and writes in the same turns.
+const QUEUE_PERCENT: f64 = 25.0;
+/// Of what a process receives: above it, its time is not only that of the requests that were seen.
+const UNREAD_PERCENT: f64 = 10.0;
 /// Another thread may be what requests wait for from this part of their unexplained time on.
 const OTHER_PERCENT: f64 = 20.0;
 /// Columns of a name.
 const NAME_COLUMNS: usize = 40;
-const TIMER: &str = "for a timer: nothing else was seen to work for it";
+const TIMER: &str = "perhaps for a timer: nothing else was seen to work for it";
+const LIMIT: &str = "perhaps by a connection pool, a limit or a timer";
+const IDLE_LOCK: &str =
+    "perhaps for a lock, in which its threads also wait when they have nothing to do";
 const QUOTA: &str = "its quota being used up";
+
+/// Why it is not known what a process did.
+pub(super) type Unknown = &'static str;
 
 /// What was recorded beside the requests.
 pub(super) struct Recorded<'a> {
     pub(super) on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
     /// Without those of threads that have nothing to do.
-    pub(super) waits: Option<&'a Profile>,
-    pub(super) edges: Option<&'a EdgeTable>,
-    pub(super) event_loop: Option<&'a EventLoopReport>,
-    pub(super) throttled: bool,
+    waits: Option<(&'a Profile, WaitReasons)>,
+    edges: Option<&'a EdgeTable>,
+    throttled: bool,
 }
 
-/// Whether the requests that a process makes are a part of its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnRequests {
-    Counted,
-    /// They have parts of their own.
-    Apart,
+/// A process with requests, and how long it has each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder<'a> {
+    pub(super) process: &'a LatencyProcess,
+    pub(super) mean_ns: u64,
+    /// How long a request lay in its socket before, where that was measured.
+    pub(super) queue_ns: u64,
+    /// The server whose time is not a part of it: the process passes requests on.
+    pub(super) passes_on_to: Option<&'a LatencyProcess>,
+    pub(super) is_sidecar: bool,
 }
 
 #[derive(Debug, Default)]
@@ -90,20 +103,52 @@ impl PerRequest {
     }
 }
 
-impl Recorded<'_> {
-    /// What a process did with the requests that came to it, each of which it had for `mean_ns`. `None`: its threads are not
-    /// known or were not recorded.
+/// What the threads with requests did, for each request.
+#[derive(Debug, Default)]
+struct Done {
+    activities: Vec<LatencyActivity>,
+    /// At work or ready to, of all that these threads had.
+    busy_percent: f64,
+    /// They wait for locks longer than requests last: also when there are none.
+    waits_idly: bool,
+}
+
+impl<'a> Recorded<'a> {
+    pub(super) fn new(
+        on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
+        waits: Option<&'a Profile>,
+        edges: Option<&'a EdgeTable>,
+        throttled: bool,
+    ) -> Self {
+        Self {
+            on_cpu,
+            waits: waits.map(|waits| (waits, WaitReasons::of(waits))),
+            edges,
+            throttled,
+        }
+    }
+
+    /// What a process did with the requests that came to it.
     pub(super) fn inside(
         &self,
         table: &RequestTable,
-        process: &LatencyProcess,
-        mean_ns: u64,
-        own: OwnRequests,
-    ) -> Option<LatencyInside> {
-        let pid = process.pid?;
-        let incoming = Incoming::of(table, pid);
-        if incoming.tids.is_empty() || incoming.requests == 0 || mean_ns == 0 {
-            return None;
+        holder: Holder<'_>,
+    ) -> Result<LatencyInside, Unknown> {
+        let Holder {
+            process, mean_ns, ..
+        } = holder;
+        let pid = process
+            .pid
+            .ok_or("it is several processes, or not on this node")?;
+        let (Some((on_cpu, _)), Some((waits, _))) = (&self.on_cpu, &self.waits) else {
+            return Err("samples or waits are missing");
+        };
+        if !has(on_cpu, pid) && !has(waits, pid) {
+            return Err("its threads were not recorded");
+        }
+        let incoming = Incoming::of(table, pid)?;
+        if self.reads_little(table, pid) {
+            return Err("most of what it receives could not be read");
         }
         let requests_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
         let each = |profile: &Profile| PerRequest {
@@ -111,68 +156,32 @@ impl Recorded<'_> {
             requests_ns,
             requests: incoming.requests,
         };
-        let mut activities: Vec<LatencyActivity> = Vec::new();
-        let mut busy: BTreeMap<u32, f64> = BTreeMap::new();
-        let mut is_recorded = false;
-        if let Some((profile, sums)) = self.on_cpu {
-            is_recorded |= has(profile, pid);
-            let each = each(profile);
-            let is_on_cpu = |row: &&SampleRow| row.state == ThreadState::OnCpu;
-            let rows = rows_of(profile, pid, &incoming.tids).filter(is_on_cpu);
-            let (mut running, mut features) = (Sum::default(), BTreeMap::new());
-            for row in rows {
-                running.add(row);
-                *features.entry(sums.feature_of(row)).or_insert(0u64) += row.total_ns;
-                add_busy(&mut busy, profile, row, each.window_ns);
-            }
-            let leading = features.into_iter().max_by_key(|(_, ns)| *ns);
-            let leading = leading.filter(|(_, ns)| percent(*ns, running.ns) >= NAMED_PERCENT);
-            let named = leading.and_then(|(name, ns)| Some((name?, each.of(ns))));
-            activities.push(LatencyActivity {
-                what: named.as_ref().map(|(name, _)| name.clone()),
-                what_ns: named.map(|(_, ns)| ns),
-                stack: functions(profile, running.heaviest()),
-                ..activity(Kind::Running, each.of(running.ns))
-            });
+        if [requests_ns, each(on_cpu).window_ns, each(waits).window_ns].contains(&0) {
+            return Err("nothing was recorded at the time of the requests");
         }
-        if let Some(profile) = self.waits {
-            is_recorded |= has(profile, pid);
-            let each = each(profile);
-            let reasons = WaitReasons::of(profile);
-            let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
-            for row in rows_of(profile, pid, &incoming.tids) {
-                let Some(kind) = kind_of(row, &reasons) else {
-                    continue;
-                };
-                sums.entry(kind).or_default().add(row);
-                add_busy(&mut busy, profile, row, each.window_ns);
-            }
-            activities.extend(sums.into_iter().map(|(kind, sum)| LatencyActivity {
-                what: (kind == Kind::WaitingForCpu && self.throttled).then(|| QUOTA.to_owned()),
-                stack: functions(profile, sum.heaviest()),
-                ..activity(kind, each.of(sum.ns))
-            }));
-        }
-        if !is_recorded {
-            return None;
-        }
-        if own == OwnRequests::Counted {
-            activities.extend(own_requests(table, pid, incoming.requests));
-        }
-        let is_busy = busy.values().any(|percent| *percent >= BUSY_PERCENT);
-        let held_ns = self.on_cpu.map_or(0, |(profile, _)| {
-            each(profile).of(self.stalled_ns(&incoming.tids))
-        });
+        let Done {
+            mut activities,
+            busy_percent,
+            waits_idly,
+        } = self.done(pid, &incoming.tids, mean_ns, each);
+        activities.extend(own_requests(table, pid, incoming.requests, holder));
+        // Requests at once, on average.
+        let at_once = float(incoming.requests) * float(mean_ns) / float(requests_ns);
         let mut activities = whole(activities, mean_ns, |rest_ns| {
-            is_busy || (held_ns > 0 && percent(held_ns, rest_ns) >= HELD_PERCENT)
+            (busy_percent >= BUSY_PERCENT && at_once >= AT_ONCE)
+                || (holder.is_sidecar && percent(holder.queue_ns, rest_ns) >= QUEUE_PERCENT)
         });
         let rest = activities.iter_mut();
         for rest in rest.filter(|activity| activity.kind == Kind::Suspended) {
-            rest.what = self.suspect(table, pid, &incoming.tids, |profile, ns| {
-                percent(each(profile).of(ns), rest.mean_ns) >= OTHER_PERCENT
-            });
+            rest.what = if waits_idly {
+                Some(IDLE_LOCK.to_owned())
+            } else {
+                self.suspect(table, pid, &incoming.tids, holder, |profile, ns| {
+                    percent(each(profile).of(ns), rest.mean_ns) >= OTHER_PERCENT
+                })
+            };
         }
-        Some(LatencyInside {
+        Ok(LatencyInside {
             process: process.clone(),
             mean_ns,
             threads: u32::try_from(incoming.tids.len()).unwrap_or(u32::MAX),
@@ -180,47 +189,111 @@ impl Recorded<'_> {
         })
     }
 
-    /// How long the event loops of threads were held by single turns.
-    fn stalled_ns(&self, tids: &BTreeSet<u32>) -> u64 {
-        let threads = self.event_loop.iter().flat_map(|report| &report.threads);
-        let wanted = threads.filter(|thread| tids.contains(&thread.tid));
-        wanted.map(|thread| thread.stalled_ns).sum()
+    fn done(
+        &self,
+        pid: u32,
+        tids: &BTreeSet<u32>,
+        mean_ns: u64,
+        each: impl Fn(&Profile) -> PerRequest,
+    ) -> Done {
+        let mut done = Done::default();
+        // Of each profile the time at work, and its threads.
+        let mut busy = 0.0;
+        if let Some((profile, sums)) = self.on_cpu {
+            let each = each(profile);
+            let is_on_cpu = |row: &&SampleRow| row.state == ThreadState::OnCpu;
+            let (mut running, mut samples) = (Sum::default(), 0u64);
+            let mut features: BTreeMap<usize, u64> = BTreeMap::new();
+            for row in rows_of(profile, pid, tids).filter(is_on_cpu) {
+                running.add(row);
+                samples = samples.saturating_add(row.count);
+                *features.entry(sums.feature_of(row)).or_default() += row.total_ns;
+            }
+            let leading = features.into_iter().max_by_key(|(_, ns)| *ns);
+            let leading = leading.filter(|(_, ns)| {
+                samples >= LEAST_SAMPLES && percent(*ns, running.ns) >= NAMED_PERCENT
+            });
+            let named = leading.and_then(|(feature, ns)| Some((sums.known_title(feature)?, ns)));
+            busy += percent(running.ns, each.window_ns);
+            done.activities.push(LatencyActivity {
+                what_ns: named.as_ref().map(|(_, ns)| each.of(*ns)),
+                what: named.map(|(title, _)| title),
+                stack: functions(profile, running.heaviest()),
+                ..activity(Kind::Running, each.of(running.ns))
+            });
+        }
+        if let Some((profile, reasons)) = &self.waits {
+            let each = each(profile);
+            let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
+            for row in rows_of(profile, pid, tids) {
+                if let Some(kind) = kind_of(row, reasons) {
+                    sums.entry(kind).or_default().add(row);
+                }
+            }
+            if sums
+                .get(&Kind::Lock)
+                .is_some_and(|sum| each.of(sum.ns) > mean_ns)
+            {
+                sums.remove(&Kind::Lock);
+                done.waits_idly = true;
+            }
+            for (kind, sum) in sums {
+                if matches!(kind, Kind::WaitingForCpu | Kind::File | Kind::PageFault) {
+                    busy += percent(sum.ns, each.window_ns);
+                }
+                done.activities.push(LatencyActivity {
+                    what: (kind == Kind::WaitingForCpu && self.throttled).then(|| QUOTA.to_owned()),
+                    stack: functions(profile, sum.heaviest()),
+                    ..activity(kind, each.of(sum.ns))
+                });
+            }
+        }
+        done.busy_percent = busy / float(tids.len().max(1) as u64);
+        done
     }
 
-    /// What requests may wait for that no thread of theirs works on: what is asked and cannot be read, another thread that
-    /// works for long enough, and where there is neither, a timer.
+    /// Whether a tenth or more of what a process received is of connections whose requests were not seen.
+    fn reads_little(&self, table: &RequestTable, pid: u32) -> bool {
+        let read = answered(table);
+        let (mut all, mut unread) = (0u64, 0u64);
+        let edges = self.edges.iter().flat_map(|edges| &edges.edges);
+        for edge in edges.filter(|edge| edge.key.server.pid == Some(pid)) {
+            all = all.saturating_add(edge.bytes());
+            if !read.contains(&edge.key) {
+                unread = unread.saturating_add(edge.bytes());
+            }
+        }
+        percent(unread, all) >= UNREAD_PERCENT
+    }
+
+    /// What requests may wait for that no thread of theirs works on: what is asked and does not answer, or cannot be read,
+    /// another thread that works for long enough, and where there is neither, a timer.
     fn suspect(
         &self,
         table: &RequestTable,
         pid: u32,
         tids: &BTreeSet<u32>,
+        holder: Holder<'_>,
         is_long: impl Fn(&Profile, u64) -> bool,
     ) -> Option<String> {
-        let edges = &self.edges?.edges;
-        let is_read = |operation: &u32| table.edges.get(*operation as usize).map(|edge| &edge.key);
-        let read: BTreeSet<_> = table
-            .operations
-            .iter()
-            .filter_map(|operation| operation.edge)
-            .filter_map(|edge| is_read(&edge))
-            .collect();
-        let unread = edges
+        let read = answered(table);
+        let unread = self
+            .edges?
+            .edges
             .iter()
             .filter(|edge| edge.key.client.pid == Some(pid) && !read.contains(&edge.key))
             .max_by_key(|edge| edge.bytes());
         if let Some(edge) = unread.filter(|edge| edge.bytes() > 0) {
-            let server = &edge.key.server;
-            let name = if server.comm.is_empty() {
-                server.address.to_string()
-            } else {
-                server.comm.clone()
-            };
+            let name = server_name(&edge.key);
             let name = printable_within(&name, NAME_COLUMNS);
             return Some(format!(
-                "perhaps waiting for {name}, which could not be read"
+                "perhaps waiting for {name}, whose answers were not seen"
             ));
         }
-        let profiles = [self.on_cpu.map(|(profile, _)| profile), self.waits];
+        let profiles = [
+            self.on_cpu.map(|(profile, _)| profile),
+            self.waits.as_ref().map(|(profile, _)| *profile),
+        ];
         for profile in profiles.into_iter().flatten() {
             let mut others: BTreeMap<u32, u64> = BTreeMap::new();
             for row in &profile.samples {
@@ -240,7 +313,26 @@ impl Recorded<'_> {
                 ));
             }
         }
-        Some(TIMER.to_owned())
+        Some(if holder.is_sidecar { LIMIT } else { TIMER }.to_owned())
+    }
+}
+
+/// Edges with requests whose answers were seen.
+fn answered(table: &RequestTable) -> BTreeSet<&EdgeKey> {
+    let timed = table.operations.iter().filter(|operation| {
+        operation.client.latency_ns.count > 0 || operation.server.latency_ns.count > 0
+    });
+    timed
+        .filter_map(|operation| Some(&table.edges.get(operation.edge? as usize)?.key))
+        .collect()
+}
+
+/// Where the client asked to go; a sidecar on the way is nobody's answer.
+fn server_name(key: &EdgeKey) -> String {
+    match key.original_destination {
+        Some((address, port)) => std::net::SocketAddr::new(address, port).to_string(),
+        None if key.server.comm.is_empty() => key.server.address.to_string(),
+        None => key.server.comm.clone(),
     }
 }
 
@@ -252,7 +344,7 @@ struct Incoming {
 }
 
 impl Incoming {
-    fn of(table: &RequestTable, pid: u32) -> Self {
+    fn of(table: &RequestTable, pid: u32) -> Result<Self, Unknown> {
         let mut found = Self::default();
         for operation in &table.operations {
             let edge = operation
@@ -261,18 +353,33 @@ impl Incoming {
             let Some(edge) = edge.filter(|edge| edge.key.server.pid == Some(pid)) else {
                 continue;
             };
+            if operation.tally.variance.is_none() {
+                return Err("how many requests came to it is not known");
+            }
+            if edge.server_tids.len() >= MAX_SERVER_THREADS {
+                return Err("it has too many threads with requests");
+            }
             found.requests = found.requests.saturating_add(operation.tally.count);
             found.tids.extend(&edge.server_tids);
         }
         let is_it = |sidecar: &&Sidecar| sidecar.process.pid == Some(pid) && sidecar.pairs() > 0;
         if let Some(sidecar) = table.sidecars.iter().find(is_it) {
+            let (pairs, alone) = (sidecar.pairs(), sidecar.unmatched_in);
+            if table.counters.sampled_one_of > 1 {
+                return Err("not all of its connections were captured");
+            }
+            if alone > pairs {
+                return Err("it answered most requests by itself");
+            }
             // What it answers by itself is no request that passes through.
-            let pairs = u128::from(sidecar.pairs());
-            let all = pairs + u128::from(sidecar.unmatched_in);
-            let passed_on = u128::from(found.requests) * pairs / all;
+            let all = u128::from(pairs) + u128::from(alone);
+            let passed_on = u128::from(found.requests) * u128::from(pairs) / all;
             found.requests = u64::try_from(passed_on).unwrap_or(u64::MAX);
         }
-        found
+        if found.tids.is_empty() || found.requests == 0 {
+            return Err("its own sockets did not see the requests");
+        }
+        Ok(found)
     }
 }
 
@@ -337,74 +444,86 @@ fn has(profile: &Profile, pid: u32) -> bool {
     processes.any(|process| process.key.pid == pid)
 }
 
-fn add_busy(busy: &mut BTreeMap<u32, f64>, profile: &Profile, row: &SampleRow, window_ns: u64) {
-    let tid = profile.threads[row.thread as usize].tid;
-    *busy.entry(tid).or_default() += percent(row.total_ns, window_ns);
-}
-
-/// Requests that a process makes itself, for each of those that came to it.
-fn own_requests(table: &RequestTable, pid: u32, requests: u64) -> Option<LatencyActivity> {
+/// Requests that a process makes itself, for each of those that came to it. Without those that take longer than it has a request:
+/// nothing of these waits for them.
+fn own_requests(
+    table: &RequestTable,
+    pid: u32,
+    requests: u64,
+    holder: Holder<'_>,
+) -> Option<LatencyActivity> {
+    let passes_on = holder.passes_on_to.map(|server| server.pid);
+    if passes_on == Some(None) {
+        // It passes requests on to several, which are not told apart here.
+        return None;
+    }
     let mut all_ns = 0u128;
-    let mut servers: BTreeMap<&str, u128> = BTreeMap::new();
+    let mut servers: BTreeMap<String, u128> = BTreeMap::new();
     for operation in &table.operations {
         let edge = operation
             .edge
             .and_then(|edge| table.edges.get(edge as usize));
-        let Some(edge) = edge.filter(|edge| edge.key.client.pid == Some(pid)) else {
+        let Some(edge) = edge.filter(|edge| {
+            edge.key.client.pid == Some(pid) && passes_on != Some(edge.key.server.pid)
+        }) else {
             continue;
         };
         let (_, timings) = operation.timed_by();
         let mean_ns = timings.latency_ns.mean().unwrap_or(0);
+        if mean_ns > holder.mean_ns {
+            continue;
+        }
         let ns = u128::from(mean_ns) * u128::from(operation.tally.count);
         all_ns += ns;
-        *servers.entry(&edge.key.server.comm).or_default() += ns;
+        *servers.entry(server_name(&edge.key)).or_default() += ns;
     }
     let (server, _) = servers.into_iter().max_by_key(|(_, ns)| *ns)?;
     let each = all_ns.checked_div(u128::from(requests))?;
     Some(LatencyActivity {
-        what: (!server.is_empty()).then(|| server.to_owned()),
+        what: Some(server),
         ..activity(Kind::OwnRequests, u64::try_from(each).unwrap_or(u64::MAX))
     })
 }
 
-/// Parts that add up to the whole, most time first. What the threads did between requests is in their sums: where these are
-/// more than the whole, each is less by the same part.
+/// Parts that add up to the whole, most time first. What the threads did between requests is in their sums: where these are more
+/// than the whole, all are scaled down in proportion. Requests of its own were measured: a wait for a lock gives way to them.
 fn whole(
     mut activities: Vec<LatencyActivity>,
     mean_ns: u64,
     is_queue: impl Fn(u64) -> bool,
 ) -> Vec<LatencyActivity> {
-    let threads_ns: u128 = activities
+    let rank = |kind: Kind| match kind {
+        Kind::OwnRequests => 1,
+        Kind::Lock => 2,
+        _ => 0,
+    };
+    let certain = activities
         .iter()
-        .filter(|activity| activity.kind != Kind::OwnRequests)
-        .map(|activity| u128::from(activity.mean_ns))
-        .sum();
+        .filter(|activity| rank(activity.kind) == 0);
+    let certain_ns: u128 = certain.map(|activity| u128::from(activity.mean_ns)).sum();
     let scaled = |ns: u64| -> u64 {
-        if threads_ns <= u128::from(mean_ns) {
+        if certain_ns <= u128::from(mean_ns) {
             return ns;
         }
-        let part = u128::from(ns) * u128::from(mean_ns) / threads_ns;
+        let part = u128::from(ns) * u128::from(mean_ns) / certain_ns;
         u64::try_from(part).unwrap_or(ns)
     };
     let mut left = mean_ns;
-    // Requests of its own may go out beside each other, and overlap with what its threads do.
-    activities.sort_by_key(|activity| activity.kind == Kind::OwnRequests);
+    activities.sort_by_key(|activity| rank(activity.kind));
     for activity in &mut activities {
-        if activity.kind != Kind::OwnRequests {
+        if rank(activity.kind) == 0 {
             activity.mean_ns = scaled(activity.mean_ns);
             activity.what_ns = activity.what_ns.map(scaled);
         }
         activity.mean_ns = activity.mean_ns.min(left);
         left -= activity.mean_ns;
     }
-    activities.push(activity(
-        if is_queue(left) {
-            Kind::Queued
-        } else {
-            Kind::Suspended
-        },
-        left,
-    ));
+    let rest = if is_queue(left) {
+        Kind::Queued
+    } else {
+        Kind::Suspended
+    };
+    activities.push(activity(rest, left));
     activities.retain(|activity| activity.mean_ns > 0);
     for activity in &mut activities {
         activity.share_percent = percent(activity.mean_ns, mean_ns);
@@ -418,13 +537,19 @@ fn functions(profile: &Profile, stack: Option<StackId>) -> Vec<String> {
     let Some(stack) = stack.and_then(|stack| profile.stacks.get(stack as usize)) else {
         return Vec::new();
     };
-    let names = names_of_frames(profile);
-    stack
+    let frames = stack
         .frames
         .iter()
-        .filter(|frame| profile.frames[**frame as usize].space == FrameSpace::User)
-        .flat_map(|frame| names[*frame as usize].iter())
-        .take(FUNCTIONS)
-        .map(|name| name.clone().into_owned())
-        .collect()
+        .map(|frame| &profile.frames[*frame as usize])
+        .filter(|frame| frame.space == FrameSpace::User);
+    let mut names: Vec<String> = Vec::new();
+    for frame in frames.take(FUNCTIONS) {
+        if frame.functions.is_empty() {
+            names.push(display_name(profile, frame));
+        }
+        let functions = frame.functions.iter();
+        names.extend(functions.map(|function| profile.text(function.name).to_owned()));
+    }
+    names.truncate(FUNCTIONS);
+    names
 }

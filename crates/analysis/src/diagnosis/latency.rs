@@ -1,49 +1,113 @@
 //! How long the requests of the diagnosed processes take, and what these do meanwhile.
 
-use profiler_model::latency::{Latency, LatencyPlace};
+use profiler_model::{
+    EdgeTable, SideMetrics,
+    latency::{Latency, LatencyPlace, LatencyProcess},
+    percent,
+};
 
 use super::{
     input::DiagnosisInput,
-    inside::{OwnRequests, Recorded},
+    inside::{Holder, Recorded, Unknown},
 };
 use crate::latency::{Known, latencies_of, with_causes};
 
-/// Most requests first; empty where none were seen. Adds to `limits` what keeps them from being known.
+/// Most requests first; empty with the reason where none are known. Adds to `limits` what is not in them.
 pub(super) fn latency(
     input: &DiagnosisInput<'_>,
     recorded: &Recorded<'_>,
-    known: Known,
     limits: &mut Vec<String>,
-) -> Vec<Latency> {
+) -> (Vec<Latency>, Option<String>) {
     let Some(table) = input.requests else {
         limits.push("How long requests take, and where: requests were not recorded.".to_owned());
-        return Vec::new();
+        return (Vec::new(), None);
     };
+    let undecoded = table.counters.undecoded_connections;
+    let unread = format!("{undecoded} connections are encrypted or speak what is not known here");
     let mut found = latencies_of(table, &input.pids());
     if found.is_empty() {
-        let undecoded = table.counters.undecoded_connections;
-        limits.push(if undecoded > 0 {
-            format!(
-                "How long requests take: none could be read; {undecoded} connections are encrypted or speak what is not known here."
-            )
+        let why = if table.is_damaged {
+            "what was recorded cannot be read".to_owned()
+        } else if undecoded > 0 {
+            unread
+        } else if table.operations.is_empty() {
+            "no requests were seen".to_owned()
         } else {
-            "How long requests take: no request with a whole response was seen.".to_owned()
-        });
+            "none with a whole response came to these processes".to_owned()
+        };
+        limits.push(format!("How long requests take: {why}."));
+        return (found, Some(why));
+    }
+    if undecoded > 0 {
+        limits.push(format!("How long other requests take: {unread}."));
     }
     for latency in &mut found {
-        let own = latency.parts.iter().filter(|part| part.place.is_own());
-        let own_ns: u64 = own.map(|part| part.mean_ns).sum();
-        let sidecar = recorded.inside(table, &latency.process, own_ns, OwnRequests::Apart);
-        let servers = latency
-            .parts
-            .iter()
-            .filter(|part| part.place == LatencyPlace::Server)
-            .filter_map(|part| {
-                let server = part.process.as_ref()?;
-                recorded.inside(table, server, part.mean_ns, OwnRequests::Counted)
-            });
-        latency.inside = sidecar.into_iter().chain(servers).collect();
-        latency.text = with_causes(latency, known);
+        let mut unknown: Vec<(LatencyProcess, Unknown)> = Vec::new();
+        let mut inside = Vec::new();
+        for holder in holders(latency) {
+            match recorded.inside(table, holder) {
+                Ok(found) => inside.push(found),
+                Err(why) => unknown.push((holder.process.clone(), why)),
+            }
+        }
+        latency.inside = inside;
+        let retransmit_percent = input.edges.and_then(|edges| sent_again(edges, latency));
+        latency.text = with_causes(
+            latency,
+            &Known {
+                unknown: &unknown,
+                retransmit_percent,
+            },
+        );
     }
-    found
+    (found, None)
+}
+
+/// The process that passes requests on, if one does, and the one that answers.
+fn holders(latency: &Latency) -> Vec<Holder<'_>> {
+    let parts = || latency.parts.iter();
+    let server = parts()
+        .find(|part| part.place == LatencyPlace::Server)
+        .and_then(|part| Some((part.process.as_ref()?, part.mean_ns)));
+    let mut holders = Vec::new();
+    let own = parts().filter(|part| part.place.is_own());
+    let own_ns: u64 = own.map(|part| part.mean_ns).sum();
+    if own_ns > 0 {
+        let queue = parts().find(|part| part.place == LatencyPlace::InboundQueue);
+        holders.push(Holder {
+            process: &latency.process,
+            mean_ns: own_ns,
+            queue_ns: queue.map_or(0, |part| part.mean_ns),
+            passes_on_to: server.map(|(process, _)| process),
+            is_sidecar: true,
+        });
+    }
+    holders.extend(server.map(|(process, mean_ns)| Holder {
+        process,
+        mean_ns,
+        queue_ns: 0,
+        passes_on_to: None,
+        is_sidecar: false,
+    }));
+    holders
+}
+
+/// Of what the two processes sent each other, in percent; `None`: not measured, or nothing was sent.
+fn sent_again(edges: &EdgeTable, latency: &Latency) -> Option<f64> {
+    let server = latency
+        .parts
+        .iter()
+        .find(|part| part.place == LatencyPlace::Server)?;
+    let (client, server) = (latency.process.pid?, server.process.as_ref()?.pid?);
+    let mut both = SideMetrics::default();
+    let between = edges
+        .edges
+        .iter()
+        .filter(|edge| edge.key.client.pid == Some(client) && edge.key.server.pid == Some(server));
+    let sides = between.flat_map(|edge| [&edge.client, &edge.server]);
+    for side in sides.flatten() {
+        both.merge(side);
+    }
+    (edges.has("retransmit") && both.write.count > 0)
+        .then(|| percent(both.retransmits, both.write.count))
 }

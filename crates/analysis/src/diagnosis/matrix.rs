@@ -142,9 +142,13 @@ impl<'a> CellSums<'a> {
         self.blocking.of_row(row)
     }
 
-    /// What people call the feature of a sample; `None`: no rule knows it.
-    pub(super) fn feature_of(&self, row: &SampleRow) -> Option<String> {
-        let feature = self.attributions.of_row(row).feature;
+    /// Number of the feature of a sample.
+    pub(super) fn feature_of(&self, row: &SampleRow) -> usize {
+        self.attributions.of_row(row).feature
+    }
+
+    /// What people call a feature; `None`: no rule knows it.
+    pub(super) fn known_title(&self, feature: usize) -> Option<String> {
         let id = self.attributions.feature_id(feature);
         let is_known = !matches!(id, UNATTRIBUTED | NO_SYMBOLS);
         is_known.then(|| self.title_of(feature))

@@ -64,7 +64,7 @@ use profiler_model::{
     printable::printable,
 };
 
-use crate::{idle::IdleRules, latency::Known};
+use crate::idle::IdleRules;
 
 /// The CPU time whose stacks are known: that between the samples of a wall-clock profile belongs to
 /// them. What was estimated or left out is added to `limits`.
@@ -141,21 +141,16 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
     if configuration.is_none() {
         limits.push("What is configured now: no process was asked, or none could be.".to_owned());
     }
-    let recorded = Recorded {
-        on_cpu: on_cpu.map(|_| (profile, &sums)),
-        waits: busy.as_ref(),
-        edges: input.edges,
-        event_loop: input.event_loop,
-        throttled: workers
-            .throttled
-            .is_some_and(|quota| quota.throttled_ns > 0),
-    };
-    let known = Known {
-        retransmit_percent: network
-            .as_ref()
-            .and_then(|network| network.report.retransmit_percent),
-    };
-    let latency = latency::latency(input, &recorded, known, &mut limits);
+    let throttled = workers
+        .throttled
+        .is_some_and(|quota| quota.throttled_ns > 0);
+    let recorded = Recorded::new(
+        on_cpu.map(|_| (profile, &sums)),
+        busy.as_ref(),
+        input.edges,
+        throttled,
+    );
+    let (latency, no_latency) = latency::latency(input, &recorded, &mut limits);
     let processes = processes(rules, profile, &sums);
     let sets = sets_of(rules, input);
     let facts = Measurements {
@@ -187,7 +182,8 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
         matrix: &matrix,
         threshold_percent: rules.threshold_percent,
         not_measured: &not_measured,
-        latency: input.requests.map(|_| latency.as_slice()),
+        latency: &latency,
+        no_latency: no_latency.as_deref(),
     });
     Diagnosis {
         version: Diagnosis::VERSION,

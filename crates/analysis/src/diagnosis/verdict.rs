@@ -1,4 +1,4 @@
-//! The one sentence, and what it cannot know.
+//! The verdict: a sentence about latency, one about costs; and what these cannot know.
 
 use profiler_model::{
     diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Measurement, Severity},
@@ -16,17 +16,18 @@ pub(super) struct Summary<'a> {
     pub(super) matrix: &'a Matrix,
     pub(super) threshold_percent: f64,
     pub(super) not_measured: &'a [Measurement],
-    /// `None`: requests were not recorded.
-    pub(super) latency: Option<&'a [Latency]>,
+    pub(super) latency: &'a [Latency],
+    /// Why there is none, where requests were recorded.
+    pub(super) no_latency: Option<&'a str>,
 }
 
 /// How long requests take and where, where they were recorded; then what costs most.
 pub(super) fn verdict(summary: &Summary<'_>) -> String {
     let costs = costs(summary);
-    match summary.latency {
-        None => costs,
-        Some([]) => format!("No requests were seen: how long they take is not known. {costs}"),
-        Some([first, ..]) => format!("{} {costs}", first.text),
+    match (summary.latency, summary.no_latency) {
+        ([first, ..], _) => format!("{} {costs}", first.text),
+        ([], Some(why)) => format!("How long requests take is not known: {why}. {costs}"),
+        ([], None) => costs,
     }
 }
 
@@ -39,7 +40,8 @@ fn costs(summary: &Summary<'_>) -> String {
         matrix,
         threshold_percent,
         not_measured,
-        latency,
+        latency: _,
+        no_latency,
     } = summary;
     let who = who(processes);
     if coverage.samples == 0 {
@@ -73,7 +75,7 @@ fn costs(summary: &Summary<'_>) -> String {
     let actionable = real.iter().find(|finding| !finding.settings.is_empty());
     let Some(first) = actionable.or(real.first()) else {
         let most = most_of(matrix);
-        let is_said = |part: &Measurement| *part == Measurement::Latency && latency.is_some();
+        let is_said = |part: &Measurement| *part == Measurement::Latency && no_latency.is_some();
         let others = not_measured.iter().filter(|part| !is_said(part));
         let parts: Vec<&str> = others.map(|part| part.title()).collect();
         let unknown = match parts.as_slice() {

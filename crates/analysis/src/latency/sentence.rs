@@ -24,14 +24,16 @@ const UNKNOWN_PERCENT: f64 = 30.0;
 const RETRANSMIT_PERCENT: f64 = 0.5;
 
 /// What else is known where a sentence with causes is made.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
-    /// Of the segments that the processes sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    /// Why what a process did is not known.
+    pub(crate) unknown: &'a [(LatencyProcess, &'static str)],
+    /// Of what the process and the one behind it sent each other.
     pub(crate) retransmit_percent: Option<f64>,
 }
 
 /// The sentence of a latency whose processes were recorded, with what they did.
-pub(crate) fn with_causes(latency: &Latency, known: Known) -> String {
+pub(crate) fn with_causes(latency: &Latency, known: &Known<'_>) -> String {
     text(latency, Some(known))
 }
 
@@ -39,7 +41,7 @@ pub(super) fn sentence(latency: &Latency) -> String {
     text(latency, None)
 }
 
-fn text(latency: &Latency, known: Option<Known>) -> String {
+fn text(latency: &Latency, known: Option<&Known<'_>>) -> String {
     let Latency {
         process,
         mean_ns,
@@ -59,7 +61,8 @@ fn text(latency: &Latency, known: Option<Known>) -> String {
     if let [only] = parts.as_slice()
         && only.place == LatencyPlace::Server
     {
-        let causes = known.and_then(|_| causes(latency, process, *mean_ns, Role::Server));
+        let causes =
+            known.and_then(|known| causes(latency, known, process, *mean_ns, Role::Server));
         return match causes {
             Some(causes) => format!("{begin}: {causes}."),
             None => format!("{begin}."),
@@ -73,7 +76,7 @@ fn text(latency: &Latency, known: Option<Known>) -> String {
     let mut places = vec![Place {
         mean_ns: own_ns,
         text: format!("in {}", who(process)),
-        causes: known.and_then(|_| causes(latency, process, own_ns, Role::Sidecar)),
+        causes: known.and_then(|known| causes(latency, known, process, own_ns, Role::Sidecar)),
     }];
     let others = parts.iter().filter(|part| !part.place.is_own());
     places.extend(others.map(|part| place(latency, part, known)));
@@ -116,7 +119,7 @@ enum Role {
     Server,
 }
 
-fn place(latency: &Latency, part: &LatencyPart, known: Option<Known>) -> Place {
+fn place(latency: &Latency, part: &LatencyPart, known: Option<&Known<'_>>) -> Place {
     let mean_ns = part.mean_ns;
     let (text, causes) = match (part.place, &part.process) {
         (LatencyPlace::Server, Some(server)) => {
@@ -126,7 +129,8 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<Known>) -> Place {
             } else {
                 format!("in {}", who(server))
             };
-            let causes = known.and_then(|_| causes(latency, server, mean_ns, Role::Server));
+            let causes =
+                known.and_then(|known| causes(latency, known, server, mean_ns, Role::Server));
             (text, causes)
         }
         (LatencyPlace::Server, None) => ("in what it asks".to_owned(), None),
@@ -136,7 +140,7 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<Known>) -> Place {
             let again = again.filter(|percent| *percent >= RETRANSMIT_PERCENT);
             let causes =
                 again.map(|percent| format!("{percent:.1} % of what was sent was sent again"));
-            ("between the two".to_owned(), causes)
+            ("between the two, until it is read".to_owned(), causes)
         }
     };
     Place {
@@ -147,15 +151,21 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<Known>) -> Place {
 }
 
 /// What a process did most while it had the requests; `None` where nothing is to be said.
-fn causes(latency: &Latency, process: &LatencyProcess, mean_ns: u64, role: Role) -> Option<String> {
-    let inside = latency
-        .inside
-        .iter()
-        .find(|inside| inside.process == *process);
-    let Some(inside) = inside else {
-        let matters = percent(mean_ns, latency.mean_ns) >= UNKNOWN_PERCENT;
-        return matters
-            .then(|| "what it did is not known: its threads were not recorded".to_owned());
+fn causes(
+    latency: &Latency,
+    known: &Known<'_>,
+    process: &LatencyProcess,
+    mean_ns: u64,
+    role: Role,
+) -> Option<String> {
+    let mut inside = latency.inside.iter();
+    let Some(inside) = inside.find(|inside| inside.process == *process) else {
+        if percent(mean_ns, latency.mean_ns) < UNKNOWN_PERCENT {
+            return None;
+        }
+        let mut unknown = known.unknown.iter();
+        let (_, why) = unknown.find(|(unknown, _)| unknown == process)?;
+        return Some(format!("what it did is not known: {why}"));
     };
     let mentioned: Vec<String> = inside
         .activities
@@ -170,37 +180,22 @@ fn causes(latency: &Latency, process: &LatencyProcess, mean_ns: u64, role: Role)
 }
 
 fn words(activity: &LatencyActivity, role: Role) -> String {
-    let what = activity
-        .what
-        .as_deref()
-        .map(|what| printable_within(what, NAME_COLUMNS));
+    let what = activity.what.as_deref().map(printable);
+    let title = activity.kind.title();
     let time = short_time(activity.mean_ns);
     match (activity.kind, what) {
         (Kind::Running, Some(what)) => {
-            let part = activity.what_ns.unwrap_or(0);
-            format!("computing {time}, {} of it {what}", short_time(part))
+            let what = printable_within(&what, NAME_COLUMNS);
+            let part = short_time(activity.what_ns.unwrap_or(0));
+            format!("{title} {time}, {part} of it {what}")
         }
-        (Kind::Running, None) => format!("computing {time}"),
-        (Kind::WaitingForCpu, Some(what)) => format!("waiting for a CPU {time}, {what}"),
-        (Kind::WaitingForCpu, None) => format!("waiting for a CPU {time}"),
-        (Kind::Asleep, _) => format!("asleep in a timer {time}"),
-        (Kind::Lock, _) => format!("waiting for a lock {time}"),
-        (Kind::File, _) => format!("waiting for files {time}"),
-        (Kind::PageFault, _) => format!("waiting for memory {time}"),
-        (Kind::Blocked, _) => format!("blocked {time}"),
-        (Kind::OwnRequests, Some(what)) => format!("waiting for {what} {time}"),
-        (Kind::OwnRequests, None) => format!("waiting for what it asks {time}"),
-        (Kind::Queued, _) => format!("queued behind other requests {time}"),
-        (Kind::Suspended, _) if role == Role::Sidecar => {
-            format!("held {time} without a thread: a connection pool, a limit or a timer")
+        (Kind::OwnRequests, Some(what)) => {
+            let what = printable_within(&what, NAME_COLUMNS);
+            format!("waiting for {what} at most {time}")
         }
-        (Kind::Suspended, Some(_)) => {
-            let what = activity.what.as_deref().unwrap_or_default();
-            format!("suspended {time}, {}", printable(what))
-        }
-        (Kind::Suspended, None) => {
-            format!("suspended {time}: a timer, another thread or an answer that was not watched")
-        }
+        (Kind::Suspended, Some(what)) if role == Role::Sidecar => format!("held {time}, {what}"),
+        (_, Some(what)) => format!("{title} {time}, {what}"),
+        (_, None) => format!("{title} {time}"),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     estimate::{Coverage, Spans},
     observed_request::ObservedRequest,
 };
-use profiler_model::{EdgeKey, Operation, RequestEdge, SeenBy, TlsSeen};
+use profiler_model::{EdgeKey, MAX_SERVER_THREADS, Operation, RequestEdge, SeenBy, TlsSeen};
 
 /// Distinct operations of one edge, `other` not among them.
 pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
@@ -18,8 +18,6 @@ pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
 const MAX_OPERATIONS: usize = 16_384;
 /// Distinct edges.
 const MAX_EDGES: usize = 4096;
-/// Threads of the server of one edge.
-const MAX_THREADS: usize = 256;
 /// Distinct greetings of one edge.
 const MAX_GREETINGS: usize = 16;
 
@@ -59,7 +57,7 @@ struct EdgeCounts {
     connections: u64,
     client_port: ClientPort,
     tls: Vec<TlsSeen>,
-    /// At most [`MAX_THREADS`].
+    /// At most [`MAX_SERVER_THREADS`].
     server_tids: BTreeSet<u32>,
 }
 
@@ -69,8 +67,12 @@ impl EdgeCounts {
             return;
         }
         let moved = [Some(seen.begin), seen.answer].into_iter().flatten();
-        for tid in moved.filter_map(|moved| moved.tid) {
-            if self.server_tids.len() < MAX_THREADS {
+        self.keep_threads(moved.filter_map(|moved| moved.tid));
+    }
+
+    fn keep_threads(&mut self, tids: impl IntoIterator<Item = u32>) {
+        for tid in tids {
+            if self.server_tids.len() < MAX_SERVER_THREADS {
                 self.server_tids.insert(tid);
             }
         }
@@ -240,7 +242,7 @@ impl Operations {
         }
         place.client_port = place.client_port.and(moved.client_port);
         place.connections += moved.connections;
-        place.server_tids.extend(moved.server_tids);
+        place.keep_threads(moved.server_tids);
         for greeting in moved.tls {
             add_greeting(&mut place.tls, greeting);
         }

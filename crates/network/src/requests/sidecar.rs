@@ -203,12 +203,17 @@ impl Process {
 /// Adds the times of a request in and of the one that went out for it.
 fn add_times(times: &mut SidecarTimes, inner: &Half, outer: &Half) {
     times.pairs += 1;
-    times.whole_ns.add(inner.duration_ns());
     let inside = inner.duration_ns().saturating_sub(outer.duration_ns());
     times.inside_ns.add(inside);
-    if let Some(ready) = inner.ready_ns {
-        times.read_wait_ns.add(inner.begin_ns.saturating_sub(ready));
+    let read_wait = inner
+        .ready_ns
+        .map(|ready| inner.begin_ns.saturating_sub(ready));
+    if let Some(read_wait) = read_wait {
+        times.read_wait_ns.add(read_wait);
     }
+    times
+        .whole_ns
+        .add(inner.duration_ns() + read_wait.unwrap_or(0));
     let to_upstream = outer.begin_ns.saturating_sub(inner.begin_ns);
     times.to_upstream_ns.add(to_upstream);
     let Some(answered) = outer.first_byte_ns else {

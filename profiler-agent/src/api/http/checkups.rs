@@ -75,6 +75,12 @@ pub(in crate::api) async fn create(
         .into_request(state.parts.capture.tls)
         .map_err(|detail| ApiError::invalid_field("target", detail))?;
     let created = state.parts.checkups.create(&request).await?;
+    if request.tls {
+        tracing::info!(
+            checkup = created.id,
+            "a check-up of the API looks into plaintext of TLS libraries"
+        );
+    }
     let location = [(header::LOCATION, format!("/api/v1/checkups/{}", created.id))];
     Ok((StatusCode::CREATED, location, Json((&created).into())))
 }

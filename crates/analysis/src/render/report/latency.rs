@@ -2,10 +2,7 @@
 
 use profiler_model::{
     diagnosis::Diagnosis,
-    latency::{
-        Latency, LatencyActivity, LatencyActivityKind as Kind, LatencyInside, LatencyPart,
-        LatencyPlace, LatencyProcess,
-    },
+    latency::{Latency, LatencyActivity, LatencyInside, LatencyPart, LatencyPlace, LatencyProcess},
     short_time,
 };
 
@@ -101,7 +98,7 @@ fn line(inside: &LatencyInside, activity: &LatencyActivity) -> Inline {
         share_percent,
         stack,
     } = activity;
-    let title = kind_title(*kind);
+    let title = kind.title();
     let mut line = vec![
         named(&inside.process),
         Piece::Plain(format!(
@@ -120,21 +117,6 @@ fn line(inside: &LatencyInside, activity: &LatencyActivity) -> Inline {
         line.push(Piece::Quoted(functions.join(" < ")));
     }
     line
-}
-
-fn kind_title(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Running => "computing",
-        Kind::WaitingForCpu => "waiting for a CPU",
-        Kind::Asleep => "asleep in a timer",
-        Kind::Lock => "waiting for a lock",
-        Kind::File => "waiting for files",
-        Kind::PageFault => "waiting for memory",
-        Kind::Blocked => "blocked",
-        Kind::OwnRequests => "waiting for what it asks",
-        Kind::Queued => "queued behind other requests",
-        Kind::Suspended => "suspended: no thread worked on it",
-    }
 }
 
 fn named(process: &LatencyProcess) -> Piece {

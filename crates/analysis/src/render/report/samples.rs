@@ -3,6 +3,10 @@
 use profiler_model::{
     comparison::{self, CheckupComparison},
     diagnosis::{self as model, Diagnosis},
+    latency::{
+        Latency, LatencyActivity, LatencyActivityKind, LatencyInside, LatencyPart, LatencyPlace,
+        LatencyProcess,
+    },
 };
 
 fn estimate(value: f64) -> model::Estimate {
@@ -13,12 +17,50 @@ fn estimate(value: f64) -> model::Estimate {
     }
 }
 
+/// A way of requests with one part and one activity.
+fn latency(hostile: &str) -> Latency {
+    let process = LatencyProcess {
+        pid: Some(7),
+        name: hostile.to_owned(),
+    };
+    Latency {
+        requests: 100,
+        mean_ns: 20_000_000,
+        p50_ns: 19_000_000,
+        p95_ns: 30_000_000,
+        p99_ns: 40_000_000,
+        parts: vec![LatencyPart {
+            place: LatencyPlace::Server,
+            process: Some(process.clone()),
+            mean_ns: 20_000_000,
+            p50_ns: Some(19_000_000),
+            p95_ns: Some(30_000_000),
+            share_percent: 100.0,
+        }],
+        inside: vec![LatencyInside {
+            process: process.clone(),
+            mean_ns: 20_000_000,
+            threads: 1,
+            activities: vec![LatencyActivity {
+                kind: LatencyActivityKind::OwnRequests,
+                what: Some(hostile.to_owned()),
+                what_ns: None,
+                mean_ns: 20_000_000,
+                share_percent: 100.0,
+                stack: vec![hostile.to_owned()],
+            }],
+        }],
+        text: String::new(),
+        process,
+    }
+}
+
 /// `hostile` stands wherever text of the target stands.
 pub fn rich(hostile: &str) -> Diagnosis {
     let text = || hostile.to_owned();
     Diagnosis {
         version: Diagnosis::VERSION,
-        latency: Vec::new(),
+        latency: vec![latency(hostile)],
         verdict: "Tracing takes 60 % of envoy.".into(),
         rules: model::RulesInForce {
             version: 1,

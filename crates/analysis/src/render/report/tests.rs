@@ -111,6 +111,7 @@ fn text_of_the_target_does_nothing() {
 #[test]
 fn what_is_not_known_is_said_and_what_is_absent_is_left_out() {
     let mut diagnosis = rich("x");
+    diagnosis.latency.clear();
     diagnosis.totals.cpu_cores = None;
     diagnosis.totals.requests = None;
     diagnosis.totals.cpu_us_per_request = None;

@@ -167,7 +167,7 @@ fn the_time_of_a_pair_is_split() {
     assert_eq!(times.answer_wait_ns.sum, MS / 4);
     assert_eq!(times.to_client_ns.sum, 7 * MS);
     assert_eq!(times.inside_ns.sum, 11 * MS);
-    assert_eq!(times.whole_ns.sum, 30 * MS);
+    assert_eq!(times.whole_ns.sum, 30 * MS + MS / 4);
     assert_eq!(found.process.pid, Some(PID));
     assert_eq!(found.process.comm, "envoy");
 }
