@@ -116,7 +116,10 @@ fn check(case: &Case) {
     near(&inside["mean_ns"], TIME, "time in the process");
     let leading = &inside["activities"][0];
     assert_eq!(leading["kind"], case.kind, "{inside:#}");
-    near(&leading["mean_ns"], TIME, case.kind);
+    // What of a write is work and what is waiting the disk decides.
+    if case.kind != "file" {
+        near(&leading["mean_ns"], TIME, case.kind);
+    }
     let text = sentence(latency);
     assert!(text.contains(case.words), "no {:?} in {text}", case.words);
     // The place with the cause comes first.

@@ -3,6 +3,8 @@
 //! Of a process that passes requests on (a sidecar) the parts are those of its pairs of requests; what the process behind it takes is
 //! what that one's own sockets saw. Of a process that answers by itself there is one part.
 
+#[cfg(test)]
+pub(crate) mod samples;
 mod sentence;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,69 +1,13 @@
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
-use profiler_model::{
-    Address, EdgeKey, MatchClass, Operation, RequestEdge, Tally, Timings, UpstreamHeader,
+use profiler_model::{MatchClass, Timings, UpstreamHeader};
+
+use super::{
+    samples::{REQUESTS, edge, end, operation, times},
+    *,
 };
 
-use super::*;
-
 const MS: u64 = 1_000_000;
-const REQUESTS: u64 = 100;
-
-fn end(pid: u32, name: &str) -> Endpoint {
-    Endpoint {
-        pid: Some(pid),
-        start_ticks: Some(1),
-        comm: name.to_owned(),
-        container: None,
-        address: Address::Ip(IpAddr::from([127, 0, 0, 1])),
-    }
-}
-
-fn times(ns: u64) -> Spread {
-    let mut spread = Spread::default();
-    spread.add_times(ns, REQUESTS);
-    spread
-}
-
-fn edge(client: &Endpoint, server: &Endpoint) -> RequestEdge {
-    RequestEdge {
-        key: EdgeKey {
-            client: client.clone(),
-            server: server.clone(),
-            server_port: Some(80),
-            original_destination: None,
-        },
-        client_port: None,
-        connections: 1,
-        server_tids: Vec::new(),
-        tls: Vec::new(),
-    }
-}
-
-/// Requests on an edge as both ends saw them, nanoseconds.
-fn operation(place: u32, client_ns: u64, server_ns: Option<u64>) -> Operation {
-    let timings = |ns| Timings {
-        count: REQUESTS,
-        latency_ns: times(ns),
-        first_byte_ns: times(ns),
-    };
-    Operation {
-        edge: Some(place),
-        protocol: profiler_protocols::Protocol::Http1,
-        tls: false,
-        method: None,
-        route: None,
-        is_other: false,
-        tally: Tally {
-            count: REQUESTS,
-            seen: REQUESTS,
-            ..Tally::default()
-        },
-        server_only: 0,
-        client: timings(client_ns),
-        server: server_ns.map(timings).unwrap_or_default(),
-    }
-}
 
 /// wrk, an Envoy that keeps each request for 6 ms, and an app that takes 100 ms, over 2 ms of network.
 fn mesh(class: MatchClass, app_ns: Option<u64>) -> RequestTable {

@@ -30,6 +30,8 @@ const AT_ONCE: f64 = 1.5;
 const QUEUE_PERCENT: f64 = 25.0;
 /// Of what a process receives: above it, its time is not only that of the requests that were seen.
 const UNREAD_PERCENT: f64 = 10.0;
+/// Threads wait for locks for longer than this part of the time of requests: also when they have nothing to do.
+const IDLE_PERCENT: f64 = 150.0;
 /// Another thread may be what requests wait for from this part of their unexplained time on.
 const OTHER_PERCENT: f64 = 20.0;
 /// Columns of a name.
@@ -232,7 +234,7 @@ impl<'a> Recorded<'a> {
             }
             if sums
                 .get(&Kind::Lock)
-                .is_some_and(|sum| each.of(sum.ns) > mean_ns)
+                .is_some_and(|sum| percent(each.of(sum.ns), mean_ns) > IDLE_PERCENT)
             {
                 sums.remove(&Kind::Lock);
                 done.waits_idly = true;

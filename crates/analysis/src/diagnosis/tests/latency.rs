@@ -1,10 +1,8 @@
 //! The sentence about latency names what the threads with requests did.
 
-use std::net::IpAddr;
-
 use profiler_model::{
-    Address, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Operation, RequestEdge,
-    RequestTable, SideMetrics, Spread, Tally, ThreadState, Timings, Transfer, Window,
+    Edge, EdgeNamespaces, EdgeTable, Endpoint, RequestEdge, RequestTable, SideMetrics, ThreadState,
+    Transfer, Window,
     latency::{LatencyActivityKind as Kind, LatencyInside},
 };
 
@@ -12,63 +10,20 @@ use super::{PERIOD_NS, Sample, embedded, profile};
 use crate::{
     diagnosis::{DiagnosisInput, diagnose},
     idle::IdleRules,
+    latency::samples::{REQUESTS, edge, end, operation},
 };
 
 const MS: u64 = 1_000_000;
-/// In a window of ten seconds.
-const REQUESTS: u64 = 100;
+/// In which there are all requests.
 const SECONDS: u64 = 10;
 const APP: u32 = 7;
 const WORKER: u32 = 8;
 
-fn end(pid: u32, name: &str) -> Endpoint {
-    Endpoint {
-        pid: Some(pid),
-        start_ticks: Some(1),
-        comm: name.to_owned(),
-        container: None,
-        address: Address::Ip(IpAddr::from([127, 0, 0, 1])),
-    }
-}
-
-fn edge(client: &Endpoint, server: &Endpoint, tids: &[u32]) -> RequestEdge {
+/// An edge whose server has these threads.
+fn served(client: &Endpoint, server: &Endpoint, tids: &[u32]) -> RequestEdge {
     RequestEdge {
-        key: EdgeKey {
-            client: client.clone(),
-            server: server.clone(),
-            server_port: Some(80),
-            original_destination: None,
-        },
-        client_port: None,
-        connections: 1,
-        tls: Vec::new(),
         server_tids: tids.to_vec(),
-    }
-}
-
-fn operation(edge: u32, each_ns: u64) -> Operation {
-    let mut times = Spread::default();
-    times.add_times(each_ns, REQUESTS);
-    let timings = Timings {
-        count: REQUESTS,
-        latency_ns: times.clone(),
-        first_byte_ns: times,
-    };
-    Operation {
-        edge: Some(edge),
-        protocol: profiler_protocols::Protocol::Http1,
-        tls: false,
-        method: None,
-        route: None,
-        is_other: false,
-        tally: Tally {
-            count: REQUESTS,
-            seen: REQUESTS,
-            ..Tally::default()
-        },
-        server_only: 0,
-        client: timings.clone(),
-        server: timings,
+        ..edge(client, server)
     }
 }
 
@@ -81,13 +36,15 @@ fn table(each_ms: u64, asked_ms: u64) -> RequestTable {
             from_ns: 0,
             to_ns: SECONDS * 1_000_000_000,
         },
-        edges: vec![edge(&client, &app, &[WORKER])],
-        operations: vec![operation(0, each_ms * MS)],
+        edges: vec![served(&client, &app, &[WORKER])],
+        operations: vec![operation(0, each_ms * MS, Some(each_ms * MS))],
         ..RequestTable::default()
     };
     if asked_ms > 0 {
-        table.edges.push(edge(&app, &store, &[9]));
-        table.operations.push(operation(1, asked_ms * MS));
+        table.edges.push(served(&app, &store, &[9]));
+        table
+            .operations
+            .push(operation(1, asked_ms * MS, Some(asked_ms * MS)));
     }
     table
 }
@@ -336,7 +293,7 @@ fn what_a_suspended_request_waits_for_is_concluded() {
     let [app, store] = [(APP, "app"), (9, "secretd")].map(|(pid, name)| end(pid, name));
     let mut unread = EdgeTable::default();
     unread.edges.push(Edge {
-        key: edge(&app, &store, &[]).key,
+        key: edge(&app, &store).key,
         namespaces: EdgeNamespaces::default(),
         client_port: None,
         client_name: None,
