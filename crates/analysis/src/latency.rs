@@ -10,12 +10,12 @@ mod sentence;
 use std::collections::{BTreeMap, BTreeSet};
 
 use profiler_model::{
-    Address, Endpoint, Operation, RequestEdge, RequestTable, Sidecar, SidecarTimes, Spread,
+    Address, Endpoint, RequestTable, Sidecar, SidecarTimes, Spread,
     latency::{Latency, LatencyPart, LatencyPlace, LatencyProcess},
     percent,
 };
 
-pub(crate) use sentence::{Known, with_causes};
+pub(crate) use sentence::{Known, NAME_COLUMNS, with_causes};
 
 /// Processes that are reported; those with the most requests.
 const MOST: usize = 8;
@@ -104,7 +104,7 @@ fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<
     let mut servers: Vec<(&Endpoint, u64)> = Vec::new();
     let (mut sent, mut seen) = (0, Spread::default());
     for operation in &table.operations {
-        let edge = edge_of(table, operation);
+        let edge = table.edge_of(operation);
         let Some(edge) = edge.filter(|edge| is_same(&edge.key.client, &sidecar.process)) else {
             continue;
         };
@@ -145,7 +145,7 @@ fn servers(table: &RequestTable) -> Vec<Latency> {
     type Identity<'a> = (Option<u32>, Option<u64>, Option<&'a Address>);
     let mut received: BTreeMap<Identity<'_>, (&Endpoint, Spread)> = BTreeMap::new();
     for operation in &table.operations {
-        let Some(edge) = edge_of(table, operation) else {
+        let Some(edge) = table.edge_of(operation) else {
             continue;
         };
         let server = &edge.key.server;
@@ -192,11 +192,7 @@ fn is_same(a: &Endpoint, b: &Endpoint) -> bool {
 fn name_of(end: &Endpoint) -> LatencyProcess {
     LatencyProcess {
         pid: end.pid,
-        name: if end.comm.is_empty() {
-            end.address.to_string()
-        } else {
-            end.comm.clone()
-        },
+        name: end.name(),
     }
 }
 
@@ -222,10 +218,6 @@ fn with_percentiles(
         p95_ns: upper(values, 950),
         ..mean_alone(place, process, mean_ns)
     }
-}
-
-fn edge_of<'a>(table: &'a RequestTable, operation: &Operation) -> Option<&'a RequestEdge> {
-    table.edges.get(operation.edge? as usize)
 }
 
 fn upper(values: &Spread, thousandths: u64) -> Option<u64> {

@@ -52,6 +52,17 @@ pub struct Endpoint {
     pub address: Address,
 }
 
+impl Endpoint {
+    /// The process's name; where that is not known, the address. Untrusted text.
+    pub fn name(&self) -> String {
+        if self.comm.is_empty() {
+            self.address.to_string()
+        } else {
+            self.comm.clone()
+        }
+    }
+}
+
 /// What makes connections one edge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EdgeKey {

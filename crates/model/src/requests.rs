@@ -33,6 +33,14 @@ pub struct RequestTable {
 /// Threads of one server that are kept.
 pub const MAX_SERVER_THREADS: usize = 256;
 
+impl RequestTable {
+    /// The edge of an operation; `None`: there was no room for it.
+    pub fn edge_of(&self, operation: &Operation) -> Option<&RequestEdge> {
+        let place = usize::try_from(operation.edge?).ok()?;
+        self.edges.get(place)
+    }
+}
+
 /// Connections over which requests went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestEdge {

@@ -77,12 +77,7 @@ fn operations(table: &RequestTable, most: usize) -> Text {
 }
 
 fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 10] {
-    let edge = operation.edge.and_then(|place| {
-        table
-            .edges
-            .get(usize::try_from(place).unwrap_or(usize::MAX))
-    });
-    let [client, server] = ends(edge);
+    let [client, server] = ends(table.edge_of(operation));
     let (_end, timings) = operation.timed_by();
     let percentile = |thousandths| percentile(&timings.latency_ns, thousandths);
     let tls = if operation.tls { "+tls" } else { "" };

@@ -15,7 +15,10 @@ use profiler_model::{
 };
 
 use super::matrix::CellSums;
-use crate::render::{names::display_name, wait_reasons::WaitReasons};
+use crate::{
+    latency::NAME_COLUMNS,
+    render::{names::functions_of, wait_reasons::WaitReasons},
+};
 
 /// Functions of a stack that are shown.
 const FUNCTIONS: usize = 8;
@@ -34,8 +37,6 @@ const UNREAD_PERCENT: f64 = 10.0;
 const IDLE_PERCENT: f64 = 150.0;
 /// Another thread may be what requests wait for from this part of their unexplained time on.
 const OTHER_PERCENT: f64 = 20.0;
-/// Columns of a name.
-const NAME_COLUMNS: usize = 40;
 const TIMER: &str = "perhaps for a timer: nothing else was seen to work for it";
 const LIMIT: &str = "perhaps by a connection pool, a limit or a timer";
 const IDLE_LOCK: &str =
@@ -47,11 +48,21 @@ pub(super) type Unknown = &'static str;
 
 /// What was recorded beside the requests.
 pub(super) struct Recorded<'a> {
-    pub(super) on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
-    /// Without those of threads that have nothing to do.
-    waits: Option<(&'a Profile, WaitReasons)>,
+    table: &'a RequestTable,
+    /// Edges with requests whose answers were seen.
+    answered: BTreeSet<&'a EdgeKey>,
+    profiles: Option<Profiles<'a>>,
     edges: Option<&'a EdgeTable>,
     throttled: bool,
+}
+
+/// Samples and waits.
+struct Profiles<'a> {
+    on_cpu: &'a Profile,
+    sums: &'a CellSums<'a>,
+    /// Without those of threads that have nothing to do.
+    waits: &'a Profile,
+    reasons: WaitReasons,
 }
 
 /// A process with requests, and how long it has each.
@@ -117,40 +128,50 @@ struct Done {
 
 impl<'a> Recorded<'a> {
     pub(super) fn new(
+        table: &'a RequestTable,
         on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
         waits: Option<&'a Profile>,
         edges: Option<&'a EdgeTable>,
         throttled: bool,
     ) -> Self {
+        let timed = table.operations.iter().filter(|operation| {
+            operation.client.latency_ns.count > 0 || operation.server.latency_ns.count > 0
+        });
         Self {
-            on_cpu,
-            waits: waits.map(|waits| (waits, WaitReasons::of(waits))),
+            table,
+            answered: timed
+                .filter_map(|operation| Some(&table.edge_of(operation)?.key))
+                .collect(),
+            profiles: on_cpu.zip(waits).map(|((on_cpu, sums), waits)| Profiles {
+                on_cpu,
+                sums,
+                waits,
+                reasons: WaitReasons::of(waits),
+            }),
             edges,
             throttled,
         }
     }
 
     /// What a process did with the requests that came to it.
-    pub(super) fn inside(
-        &self,
-        table: &RequestTable,
-        holder: Holder<'_>,
-    ) -> Result<LatencyInside, Unknown> {
+    pub(super) fn inside(&self, holder: Holder<'_>) -> Result<LatencyInside, Unknown> {
+        let table = self.table;
         let Holder {
             process, mean_ns, ..
         } = holder;
         let pid = process
             .pid
             .ok_or("it is several processes, or not on this node")?;
-        let (Some((on_cpu, _)), Some((waits, _))) = (&self.on_cpu, &self.waits) else {
+        let Some(profiles) = &self.profiles else {
             return Err("samples or waits are missing");
         };
+        let Profiles { on_cpu, waits, .. } = *profiles;
         if !has(on_cpu, pid) && !has(waits, pid) {
             return Err("its threads were not recorded");
         }
         let incoming = Incoming::of(table, pid)?;
-        if self.reads_little(table, pid) {
-            return Err("most of what it receives could not be read");
+        if self.reads_little(pid) {
+            return Err("a part of what it receives could not be read");
         }
         let requests_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
         let each = |profile: &Profile| PerRequest {
@@ -165,7 +186,7 @@ impl<'a> Recorded<'a> {
             mut activities,
             busy_percent,
             waits_idly,
-        } = self.done(pid, &incoming.tids, mean_ns, each);
+        } = self.done(profiles, pid, &incoming.tids, mean_ns, each);
         activities.extend(own_requests(table, pid, incoming.requests, holder));
         // Requests at once, on average.
         let at_once = float(incoming.requests) * float(mean_ns) / float(requests_ns);
@@ -178,7 +199,7 @@ impl<'a> Recorded<'a> {
             rest.what = if waits_idly {
                 Some(IDLE_LOCK.to_owned())
             } else {
-                self.suspect(table, pid, &incoming.tids, holder, |profile, ns| {
+                self.suspect(profiles, pid, &incoming.tids, holder, |profile, ns| {
                     percent(each(profile).of(ns), rest.mean_ns) >= OTHER_PERCENT
                 })
             };
@@ -193,75 +214,52 @@ impl<'a> Recorded<'a> {
 
     fn done(
         &self,
+        profiles: &Profiles<'_>,
         pid: u32,
         tids: &BTreeSet<u32>,
         mean_ns: u64,
         each: impl Fn(&Profile) -> PerRequest,
     ) -> Done {
-        let mut done = Done::default();
-        // Of each profile the time at work, and its threads.
-        let mut busy = 0.0;
-        if let Some((profile, sums)) = self.on_cpu {
-            let each = each(profile);
-            let is_on_cpu = |row: &&SampleRow| row.state == ThreadState::OnCpu;
-            let (mut running, mut samples) = (Sum::default(), 0u64);
-            let mut features: BTreeMap<usize, u64> = BTreeMap::new();
-            for row in rows_of(profile, pid, tids).filter(is_on_cpu) {
-                running.add(row);
-                samples = samples.saturating_add(row.count);
-                *features.entry(sums.feature_of(row)).or_default() += row.total_ns;
+        let (running, at_work) = running(profiles, pid, tids, each(profiles.on_cpu));
+        let mut done = Done {
+            activities: vec![running],
+            ..Done::default()
+        };
+        let mut busy = at_work;
+        let each = each(profiles.waits);
+        let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
+        for row in rows_of(profiles.waits, pid, tids) {
+            if let Some(kind) = kind_of(row, &profiles.reasons) {
+                sums.entry(kind).or_default().add(row);
             }
-            let leading = features.into_iter().max_by_key(|(_, ns)| *ns);
-            let leading = leading.filter(|(_, ns)| {
-                samples >= LEAST_SAMPLES && percent(*ns, running.ns) >= NAMED_PERCENT
-            });
-            let named = leading.and_then(|(feature, ns)| Some((sums.known_title(feature)?, ns)));
-            busy += percent(running.ns, each.window_ns);
-            done.activities.push(LatencyActivity {
-                what_ns: named.as_ref().map(|(_, ns)| each.of(*ns)),
-                what: named.map(|(title, _)| title),
-                stack: functions(profile, running.heaviest()),
-                ..activity(Kind::Running, each.of(running.ns))
-            });
         }
-        if let Some((profile, reasons)) = &self.waits {
-            let each = each(profile);
-            let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
-            for row in rows_of(profile, pid, tids) {
-                if let Some(kind) = kind_of(row, reasons) {
-                    sums.entry(kind).or_default().add(row);
-                }
+        if let Some(lock) = sums.get(&Kind::Lock)
+            && percent(each.of(lock.ns), mean_ns) > IDLE_PERCENT
+        {
+            sums.remove(&Kind::Lock);
+            done.waits_idly = true;
+        }
+        for (kind, sum) in sums {
+            if matches!(kind, Kind::WaitingForCpu | Kind::File | Kind::PageFault) {
+                busy += percent(sum.ns, each.window_ns);
             }
-            if sums
-                .get(&Kind::Lock)
-                .is_some_and(|sum| percent(each.of(sum.ns), mean_ns) > IDLE_PERCENT)
-            {
-                sums.remove(&Kind::Lock);
-                done.waits_idly = true;
-            }
-            for (kind, sum) in sums {
-                if matches!(kind, Kind::WaitingForCpu | Kind::File | Kind::PageFault) {
-                    busy += percent(sum.ns, each.window_ns);
-                }
-                done.activities.push(LatencyActivity {
-                    what: (kind == Kind::WaitingForCpu && self.throttled).then(|| QUOTA.to_owned()),
-                    stack: functions(profile, sum.heaviest()),
-                    ..activity(kind, each.of(sum.ns))
-                });
-            }
+            done.activities.push(LatencyActivity {
+                what: (kind == Kind::WaitingForCpu && self.throttled).then(|| QUOTA.to_owned()),
+                stack: functions(profiles.waits, sum.heaviest()),
+                ..activity(kind, each.of(sum.ns))
+            });
         }
         done.busy_percent = busy / float(tids.len().max(1) as u64);
         done
     }
 
     /// Whether a tenth or more of what a process received is of connections whose requests were not seen.
-    fn reads_little(&self, table: &RequestTable, pid: u32) -> bool {
-        let read = answered(table);
+    fn reads_little(&self, pid: u32) -> bool {
         let (mut all, mut unread) = (0u64, 0u64);
         let edges = self.edges.iter().flat_map(|edges| &edges.edges);
         for edge in edges.filter(|edge| edge.key.server.pid == Some(pid)) {
             all = all.saturating_add(edge.bytes());
-            if !read.contains(&edge.key) {
+            if !self.answered.contains(&edge.key) {
                 unread = unread.saturating_add(edge.bytes());
             }
         }
@@ -272,18 +270,17 @@ impl<'a> Recorded<'a> {
     /// another thread that works for long enough, and where there is neither, a timer.
     fn suspect(
         &self,
-        table: &RequestTable,
+        profiles: &Profiles<'_>,
         pid: u32,
         tids: &BTreeSet<u32>,
         holder: Holder<'_>,
         is_long: impl Fn(&Profile, u64) -> bool,
     ) -> Option<String> {
-        let read = answered(table);
         let unread = self
             .edges?
             .edges
             .iter()
-            .filter(|edge| edge.key.client.pid == Some(pid) && !read.contains(&edge.key))
+            .filter(|edge| edge.key.client.pid == Some(pid) && !self.answered.contains(&edge.key))
             .max_by_key(|edge| edge.bytes());
         if let Some(edge) = unread.filter(|edge| edge.bytes() > 0) {
             let name = server_name(&edge.key);
@@ -292,11 +289,7 @@ impl<'a> Recorded<'a> {
                 "perhaps waiting for {name}, whose answers were not seen"
             ));
         }
-        let profiles = [
-            self.on_cpu.map(|(profile, _)| profile),
-            self.waits.as_ref().map(|(profile, _)| *profile),
-        ];
-        for profile in profiles.into_iter().flatten() {
+        for profile in [profiles.on_cpu, profiles.waits] {
             let mut others: BTreeMap<u32, u64> = BTreeMap::new();
             for row in &profile.samples {
                 let thread = &profile.threads[row.thread as usize];
@@ -319,22 +312,40 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Edges with requests whose answers were seen.
-fn answered(table: &RequestTable) -> BTreeSet<&EdgeKey> {
-    let timed = table.operations.iter().filter(|operation| {
-        operation.client.latency_ns.count > 0 || operation.server.latency_ns.count > 0
-    });
-    timed
-        .filter_map(|operation| Some(&table.edges.get(operation.edge? as usize)?.key))
-        .collect()
+/// What the threads did on a CPU for each request, and for which part of the time, in percent of one CPU.
+fn running(
+    profiles: &Profiles<'_>,
+    pid: u32,
+    tids: &BTreeSet<u32>,
+    each: PerRequest,
+) -> (LatencyActivity, f64) {
+    let Profiles { on_cpu, sums, .. } = *profiles;
+    let (mut running, mut samples) = (Sum::default(), 0u64);
+    let mut features: BTreeMap<usize, u64> = BTreeMap::new();
+    let is_on_cpu = |row: &&SampleRow| row.state == ThreadState::OnCpu;
+    for row in rows_of(on_cpu, pid, tids).filter(is_on_cpu) {
+        running.add(row);
+        samples = samples.saturating_add(row.count);
+        *features.entry(sums.feature_of(row)).or_default() += row.total_ns;
+    }
+    let leading = features.into_iter().max_by_key(|(_, ns)| *ns);
+    let leading = leading
+        .filter(|(_, ns)| samples >= LEAST_SAMPLES && percent(*ns, running.ns) >= NAMED_PERCENT);
+    let named = leading.and_then(|(feature, ns)| Some((sums.known_title(feature)?, ns)));
+    let activity = LatencyActivity {
+        what_ns: named.as_ref().map(|(_, ns)| each.of(*ns)),
+        what: named.map(|(title, _)| title),
+        stack: functions(on_cpu, running.heaviest()),
+        ..activity(Kind::Running, each.of(running.ns))
+    };
+    (activity, percent(running.ns, each.window_ns))
 }
 
 /// Where the client asked to go; a sidecar on the way is nobody's answer.
 fn server_name(key: &EdgeKey) -> String {
     match key.original_destination {
         Some((address, port)) => std::net::SocketAddr::new(address, port).to_string(),
-        None if key.server.comm.is_empty() => key.server.address.to_string(),
-        None => key.server.comm.clone(),
+        None => key.server.name(),
     }
 }
 
@@ -349,9 +360,7 @@ impl Incoming {
     fn of(table: &RequestTable, pid: u32) -> Result<Self, Unknown> {
         let mut found = Self::default();
         for operation in &table.operations {
-            let edge = operation
-                .edge
-                .and_then(|edge| table.edges.get(edge as usize));
+            let edge = table.edge_of(operation);
             let Some(edge) = edge.filter(|edge| edge.key.server.pid == Some(pid)) else {
                 continue;
             };
@@ -462,9 +471,7 @@ fn own_requests(
     let mut all_ns = 0u128;
     let mut servers: BTreeMap<String, u128> = BTreeMap::new();
     for operation in &table.operations {
-        let edge = operation
-            .edge
-            .and_then(|edge| table.edges.get(edge as usize));
+        let edge = table.edge_of(operation);
         let Some(edge) = edge.filter(|edge| {
             edge.key.client.pid == Some(pid) && passes_on != Some(edge.key.server.pid)
         }) else {
@@ -544,14 +551,8 @@ fn functions(profile: &Profile, stack: Option<StackId>) -> Vec<String> {
         .iter()
         .map(|frame| &profile.frames[*frame as usize])
         .filter(|frame| frame.space == FrameSpace::User);
-    let mut names: Vec<String> = Vec::new();
-    for frame in frames.take(FUNCTIONS) {
-        if frame.functions.is_empty() {
-            names.push(display_name(profile, frame));
-        }
-        let functions = frame.functions.iter();
-        names.extend(functions.map(|function| profile.text(function.name).to_owned()));
-    }
-    names.truncate(FUNCTIONS);
-    names
+    frames
+        .flat_map(|frame| functions_of(profile, frame))
+        .take(FUNCTIONS)
+        .collect()
 }

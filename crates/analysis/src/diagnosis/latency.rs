@@ -3,22 +3,23 @@
 use profiler_model::{
     EdgeTable, SideMetrics,
     latency::{Latency, LatencyPlace, LatencyProcess},
-    percent,
 };
 
 use super::{
     input::DiagnosisInput,
     inside::{Holder, Recorded, Unknown},
+    network::retransmit_percent,
 };
 use crate::latency::{Known, latencies_of, with_causes};
 
-/// Most requests first; empty with the reason where none are known. Adds to `limits` what is not in them.
+/// Most requests first; empty with the reason where none are known. `recorded` is there where requests are. Adds to `limits`
+/// what is not in them.
 pub(super) fn latency(
     input: &DiagnosisInput<'_>,
-    recorded: &Recorded<'_>,
+    recorded: Option<&Recorded<'_>>,
     limits: &mut Vec<String>,
 ) -> (Vec<Latency>, Option<String>) {
-    let Some(table) = input.requests else {
+    let (Some(table), Some(recorded)) = (input.requests, recorded) else {
         limits.push("How long requests take, and where: requests were not recorded.".to_owned());
         return (Vec::new(), None);
     };
@@ -45,18 +46,18 @@ pub(super) fn latency(
         let mut unknown: Vec<(LatencyProcess, Unknown)> = Vec::new();
         let mut inside = Vec::new();
         for holder in holders(latency) {
-            match recorded.inside(table, holder) {
+            match recorded.inside(holder) {
                 Ok(found) => inside.push(found),
                 Err(why) => unknown.push((holder.process.clone(), why)),
             }
         }
         latency.inside = inside;
-        let retransmit_percent = input.edges.and_then(|edges| sent_again(edges, latency));
+        let sent_again = input.edges.and_then(|edges| sent_again(edges, latency));
         latency.text = with_causes(
             latency,
             &Known {
                 unknown: &unknown,
-                retransmit_percent,
+                retransmit_percent: sent_again,
             },
         );
     }
@@ -108,6 +109,5 @@ fn sent_again(edges: &EdgeTable, latency: &Latency) -> Option<f64> {
     for side in sides.flatten() {
         both.merge(side);
     }
-    (edges.has("retransmit") && both.write.count > 0)
-        .then(|| percent(both.retransmits, both.write.count))
+    retransmit_percent(edges, &both)
 }

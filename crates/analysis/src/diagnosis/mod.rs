@@ -144,13 +144,11 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
     let throttled = workers
         .throttled
         .is_some_and(|quota| quota.throttled_ns > 0);
-    let recorded = Recorded::new(
-        on_cpu.map(|_| (profile, &sums)),
-        busy.as_ref(),
-        input.edges,
-        throttled,
-    );
-    let (latency, no_latency) = latency::latency(input, &recorded, &mut limits);
+    let recorded = input.requests.map(|table| {
+        let on_cpu = on_cpu.map(|_| (profile, &sums));
+        Recorded::new(table, on_cpu, busy.as_ref(), input.edges, throttled)
+    });
+    let (latency, no_latency) = latency::latency(input, recorded.as_ref(), &mut limits);
     let processes = processes(rules, profile, &sums);
     let sets = sets_of(rules, input);
     let facts = Measurements {

@@ -55,14 +55,12 @@ pub(super) fn network(
     if !measured {
         limits.push("Segments that were sent again are not measured on this kernel.".to_owned());
     }
-    let retransmits =
-        (measured && all.write.count > 0).then(|| percent(all.retransmits, all.write.count));
     let report = NetworkReport {
         connections_opened: opened,
         connections_per_request: requests
             .filter(|requests| *requests > 0)
             .map(|requests| float(opened) / float(requests)),
-        retransmit_percent: retransmits,
+        retransmit_percent: retransmit_percent(table, &all),
         resets: all.resets_sent.saturating_add(all.resets_received),
         receive_wait_ns: lengths(table, &all.receive_wait),
     };
@@ -71,6 +69,12 @@ pub(super) fn network(
         retransmits: all.retransmits,
         writes: if measured { all.write.count } else { 0 },
     })
+}
+
+/// Segments that were sent again, for a hundred writes; `None`: not measured, or nothing was sent.
+pub(super) fn retransmit_percent(table: &EdgeTable, all: &SideMetrics) -> Option<f64> {
+    (table.has("retransmit") && all.write.count > 0)
+        .then(|| percent(all.retransmits, all.write.count))
 }
 
 fn lengths(table: &EdgeTable, values: &Values) -> Option<WaitLengths> {

@@ -11,7 +11,7 @@ use profiler_model::{
 };
 
 /// Columns of a name.
-const NAME_COLUMNS: usize = 40;
+pub(crate) const NAME_COLUMNS: usize = 40;
 /// Parts below this share of the mean are left out, but for the two largest.
 const MENTIONED_PERCENT: f64 = 5.0;
 /// Of the time in a process, what takes less is not mentioned.

@@ -273,11 +273,7 @@ fn texts(profile: &Profile, stack: StackId) -> Vec<String> {
     frames
         .flat_map(|stack| &stack.frames)
         .filter_map(|id| profile.frames.get(*id as usize))
-        .flat_map(|frame: &Frame| {
-            let mut lines = names::lines(profile, frame);
-            lines.reverse();
-            lines.into_iter().map(|line| line.name.into_owned())
-        })
+        .flat_map(|frame: &Frame| names::functions_of(profile, frame))
         .collect()
 }
 

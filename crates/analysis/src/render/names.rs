@@ -49,6 +49,12 @@ pub(super) struct Line<'a> {
     pub(super) inlined: bool,
 }
 
+/// The names of a frame's functions, innermost first; never empty.
+pub(crate) fn functions_of(profile: &Profile, frame: &Frame) -> Vec<String> {
+    let lines = lines(profile, frame).into_iter().rev();
+    lines.map(|line| line.name.into_owned()).collect()
+}
+
 /// The lines of a frame from the root's side to the leaf's: the real function, then what was
 /// inlined into it. Never empty.
 pub(super) fn lines<'a>(profile: &'a Profile, frame: &'a Frame) -> Vec<Line<'a>> {
