@@ -88,7 +88,9 @@ fn of_sidecar(table: &RequestTable, sidecar: &Sidecar) -> Option<Latency> {
     parts.extend(part(LatencyPlace::ResponseQueue, &times.answer_wait_ns));
     parts.extend(part(LatencyPlace::ResponsePath, &times.to_client_ns));
     let known: u64 = parts.iter().map(|part| part.mean_ns).sum();
-    if let Some(rest) = mean_ns.checked_sub(known).filter(|rest| *rest > 0) {
+    // Each mean is rounded down: as many nanoseconds are no part.
+    let rounded = parts.len() as u64;
+    if let Some(rest) = mean_ns.checked_sub(known).filter(|rest| *rest > rounded) {
         parts.push(mean_alone(LatencyPlace::ResponseBody, None, rest));
     }
     Some(finished(own, all, mean_ns, parts))
