@@ -60,6 +60,7 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
+        contention::{ContentionKey, Runs},
         event_loop::{LoopThread, StallRecord},
         network::{Answer, Connection, DropKey, ListenerKey},
         network_calls::CallTimes,
@@ -108,6 +109,10 @@ mod pods {
     unsafe impl Pod for SliceValue {}
     // SAFETY: as above.
     unsafe impl Pod for WokenKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for ContentionKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for Runs {}
     // SAFETY: as above.
     unsafe impl Pod for Connection {}
     // SAFETY: as above.

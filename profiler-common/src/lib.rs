@@ -13,6 +13,7 @@ pub mod counter;
 pub mod header;
 pub mod on_cpu;
 pub mod off_cpu;
+pub mod contention;
 pub mod wall;
 pub mod wakers;
 pub mod event_loop;

@@ -114,6 +114,12 @@ pub const WAIT_COUNT_ENTRIES: u32 = 32_768;
 /// The same of time on the CPU in a task that measures it exactly.
 pub const SLICE_COUNT_ENTRIES: u32 = 32_768;
 
+/// Runs of each CPU that are kept (a power of two): how far back it is known who had it.
+pub const RUNS_OF_CPU: usize = 32;
+
+/// Entries of each table of who had the CPU, on a machine of up to four CPUs.
+pub const CONTENTION_ENTRIES: u32 = 8192;
+
 /// Entries of the pid filter.
 pub const FILTER_PID_ENTRIES: u32 = 16_384;
 
@@ -130,6 +136,7 @@ const _: () = assert!(MAX_KERNEL_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(MAX_FRAME_POINTER_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(ROOT_FRAMES.is_power_of_two() && LEAF_FRAMES.is_multiple_of(ROOT_FRAMES));
 const _: () = assert!(MARKS.is_power_of_two() && KNOWN_WALKS.is_power_of_two());
+const _: () = assert!(RUNS_OF_CPU.is_power_of_two());
 const _: () = assert!(KNOWN_READS.is_power_of_two());
 const _: () = assert!(KNOWN_SPAN_BYTES <= 8 * MAX_RECORD_FRAMES as u64);
 const _: () = assert!(CAPTURE_BUFFER_BYTES.is_power_of_two());

@@ -70,6 +70,11 @@ pub struct Wait {
     pub left_ns: u64,
     /// Longest of the recent waits, decaying.
     pub longest_ns: u64,
+    /// Of the wait that is over: from when it waited for a CPU, what this time stands for (0: it did not wait), and the
+    /// moment at which it came back, as one number.
+    pub ready_ns: u64,
+    pub runnable_ns: u64,
+    pub place: u64,
 }
 
 /// Value of a counter of waits. The key is a [`crate::on_cpu::CountKey`] with the CPU and the bucket
@@ -84,5 +89,5 @@ pub struct WaitValue {
     pub runnable_ns: u64,
 }
 
-const _: () = assert!(size_of::<Wait>() == 120);
+const _: () = assert!(size_of::<Wait>() == 144);
 const _: () = assert!(size_of::<WaitValue>() == 24);

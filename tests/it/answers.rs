@@ -1,14 +1,18 @@
 //! "Why is this pod slow?": the sentence of `diagnose` against causes that the test makes itself, in a real mesh.
 
-use std::time::Duration;
+use std::{path::Path, process::Command, time::Duration};
 
 use profiler_tests::{
     agent, assert_measured,
     mesh::{AppTrouble, Mesh, MeshOptions},
+    workload::Workload,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START, stop_load};
+use crate::{
+    cpu_contention::some_cpu,
+    targets::{EXIT, START, Targets, stop_load},
+};
 
 const SECONDS: u64 = 8;
 /// Over one connection, so that no request waits for another.
@@ -220,6 +224,60 @@ fn requests_that_wait_for_each_other() {
     near(&of("queued"), TIME, "queued");
     let text = sentence(latency);
     assert!(text.contains("queued behind other requests"), "{text}");
+    stop_load(&mut mesh);
+}
+
+/// Another program shares the CPU of the app: how the time of the app is divided the kernel's account of its thread says.
+#[test]
+fn a_neighbour_that_takes_the_cpu() {
+    let mut mesh = Mesh::up(&app(AppTrouble::Computing, "", "").options).unwrap();
+    mesh.start_load().unwrap();
+    let pid = mesh.report().server_pid;
+    let cpu = &some_cpu();
+    let pinned = Command::new("taskset")
+        .args(["-a", "-c", "-p", cpu, &pid.to_string()])
+        .output()
+        .unwrap();
+    assert!(pinned.status.success(), "{pinned:?}");
+    let targets = Targets::new();
+    let program = Workload::SharesC.build("neighbour").unwrap();
+    let _neighbour = targets
+        .launch(Path::new("taskset"), "neighbour")
+        .args(["-c", cpu])
+        .args([&program])
+        .start()
+        .unwrap();
+    let diagnosis = diagnose(&mesh);
+    let latency = way(&diagnosis, mesh.report().server_envoy_pid);
+    let inside = latency["inside"].as_array().unwrap();
+    let inside = inside.iter().find(|inside| inside["process"]["pid"] == pid);
+    let inside = inside.unwrap_or_else(|| panic!("nothing inside of {pid}: {latency:#}"));
+    let of = |kind: &str| {
+        let mut all = inside["activities"].as_array().unwrap().iter();
+        let found = all.find(|activity| activity["kind"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind}: {inside:#}"))
+    };
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let threads = diagnosis["workers"]["threads"].as_array().unwrap();
+    let busiest = threads
+        .iter()
+        .filter(|thread| thread["pid"] == pid)
+        .max_by(|a, b| number(&a["cpu_percent"]).total_cmp(&number(&b["cpu_percent"])));
+    let busiest = busiest.unwrap_or_else(|| panic!("no thread of {pid}: {diagnosis:#}"));
+    let ran = number(&busiest["cpu_percent"]);
+    let waited = number(&busiest["run_queue_percent"]);
+    // It computes until its time is over, and has the CPU for a part of it.
+    let share = |part: f64| TIME.mul_f64(part / (ran + waited));
+    near(&of("running")["mean_ns"], share(ran), "running");
+    let waits = of("waiting_for_cpu");
+    near(&waits["mean_ns"], share(waited), "waiting for a CPU");
+    let both = number(&of("running")["mean_ns"]) + number(&waits["mean_ns"]);
+    near(&json!(both), TIME, "computing, with and without a CPU");
+    assert_measured!(waits["what"] == "with neighbour on it", "{inside:#}");
+    let neighbours = number(&waits["what_ns"]) / number(&waits["mean_ns"]);
+    assert_measured!((0.8..=1.0).contains(&neighbours), "{inside:#}");
+    let text = sentence(latency);
+    assert!(text.contains("with neighbour on it"), "{text}");
     stop_load(&mut mesh);
 }
 

@@ -37,6 +37,8 @@ mod compare;
 #[cfg(test)]
 mod containers;
 #[cfg(test)]
+mod cpu_contention;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod demo;

@@ -53,6 +53,8 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const last = await rest.at(-1).textContent();
     assert(/CPU saved: not known/.test(last) && !/Saves up to/.test(last), "an unknown saving is a number");
     await page.getByText("The busiest worker uses").waitFor();
+    const taken = await page.locator("[data-contention]").textContent();
+    assert(/5\.00 s.*chromium 2\.30 s \(46/.test(taken), taken);
     await page.getByText("No sample fell into it").waitFor({ state: "attached" });
     await shot(page, "checkup");
     clean(faults);

@@ -1,5 +1,6 @@
 // Canned answers of the agent, as objects.
 
+import { CONTENTION } from "./mock_contention.mjs";
 import { CHECKOUT, COMPOSE, containerOf, HTTPBIN, SIDECAR, UNNAMED } from "./mock_names.mjs";
 import { random } from "./synthetic.mjs";
 
@@ -327,6 +328,12 @@ export function firstTasks() {
   ];
 }
 
+const did = (samples) => [
+  { activity: "running", total_ns: samples * 4e5 },
+  { activity: "waiting_for_cpu", total_ns: samples * 1e5 },
+  { activity: "idle", total_ns: 1e9 },
+];
+
 export const THREADS = [
   ...Array.from({ length: 4 }, (_, i) => ({
     pid: 4242,
@@ -334,10 +341,11 @@ export const THREADS = [
     process: "envoy",
     name: `wrk:worker_${i}`,
     samples: 30_000 - i * 6_100,
+    activities: did(30_000 - i * 6_100),
   })),
-  { pid: 4242, tid: 4242, process: "envoy", name: "envoy", samples: 2_300 },
-  { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700 },
-  { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000 },
+  { pid: 4242, tid: 4242, process: "envoy", name: "envoy", samples: 2_300, activities: did(2_300) },
+  { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700, activities: did(1_700) },
+  { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000, activities: [] },
 ];
 
 export function timeline(samples) {
@@ -368,6 +376,26 @@ export function manyProcesses(count) {
 
 const sums = (...rows) => rows.map(([name, count, total_ns]) => ({ name, count, total_ns }));
 
+const BLOCKED = ["interruptible", "uninterruptible", "io", "stopped"];
+
+const activity = (name, title, count, total_ns, states, reasons) => ({
+  activity: name,
+  title,
+  count,
+  total_ns,
+  states,
+  reasons,
+});
+
+const ACTIVITIES = [
+  activity("running", "running", 300, 4e9, ["on_cpu"], []),
+  activity("waiting_for_cpu", "waiting for a CPU", 900, 5e9, ["preempted", "woken"], []),
+  activity("lock", "lock", 1900, 5e9, BLOCKED, ["futex"]),
+  activity("page_fault", "page fault", 11, 1e9, BLOCKED, ["page fault"]),
+  activity("other", "other waits", 200, 2e9, BLOCKED, ["pipe", "child", "io_uring", "other"]),
+  activity("idle", "idle", 4000, 83e9, [], []),
+];
+
 export const WAITS = {
   idle: {
     count: 4000,
@@ -380,4 +408,6 @@ export const WAITS = {
   },
   states: sums(["sleeping", 4000, 12e9], ["runnable", 900, 5e9]),
   reasons: sums(["futex", 1900, 9e9], ["run queue", 900, 5e9], ["pipe", 200, 2e9], ["page_fault", 11, 1e9]),
+  activities: ACTIVITIES,
+  contention: CONTENTION,
 };

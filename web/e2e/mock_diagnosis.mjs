@@ -1,6 +1,8 @@
 // Diagnoses as the agent makes them, from counts of samples: one with tracing on top, one of a program
 // of which little is named, one of a plain proxy without findings. All numbers follow from the counts.
 
+import { CONTENTION } from "./mock_contention.mjs";
+
 export const MECHANISMS = [
   ["parse", "Parse, serialise"],
   ["crypto", "Crypto"],
@@ -270,6 +272,7 @@ function workersOf(counts, { waits }) {
     cpu_percent: cpu * share,
     share_percent: share * 100,
     run_queue_percent: waits ? 4.1 - i : null,
+    contention: waits ? CONTENTION : null,
     waits: waits
       ? [
           { reason: "futex", count: 310 - i * 30, ns: 800e6, share_percent: 1.33 },
@@ -305,6 +308,7 @@ function workersOf(counts, { waits }) {
       significant: true,
     },
     throttled: waits ? { periods: 600, throttled_periods: 24, throttled_ns: 1.9e9 } : null,
+    contention: waits ? CONTENTION : null,
   };
 }
 

@@ -208,6 +208,33 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
     for (let i = faults.length - 1; i >= 0; i -= 1) if (/status of 422/.test(faults[i])) faults.splice(i, 1);
     await page.keyboard.press("Escape");
   });
+  await checks.run(
+    "a wall-clock result says what threads did, and a click shows one kind alone",
+    async () => {
+      await page.getByRole("link", { name: "Processes", exact: true }).click();
+      await page.fill("[data-search]", String(pid));
+      await page.locator(`[aria-label^="Profile "][aria-label$=" ${pid}"]`).click();
+      await page.getByLabel("Wall clock", { exact: true }).check();
+      await page.fill("#duration", "3");
+      await page.getByRole("button", { name: "Start", exact: true }).click();
+      await page.waitForURL(/view=task&id=/);
+      await page.locator(".task-title .state-finished").waitFor();
+      const running = page.locator(".activity-bar button[data-activity=running]");
+      await running.click();
+      await page.waitForURL(/state=on_cpu/);
+      await page.locator('.activity-bar button[aria-pressed="true"]').waitFor();
+      await shot("12-wall-running");
+      await running.click();
+      await page.waitForURL((url) => !url.searchParams.has("state"));
+      // A program that computes alone on its machine may never have waited for a CPU.
+      const taken = page.locator(".holders > button");
+      if ((await taken.count()) > 0) {
+        await taken.click();
+        await page.locator(".holder").first().waitFor();
+        await page.keyboard.press("Escape");
+      }
+    },
+  );
   await checks.run("a network task is created by clicking and shows its edges live", async () => {
     await page.keyboard.press("n");
     await page.getByLabel("Network", { exact: true }).check();

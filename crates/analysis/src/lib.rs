@@ -1,6 +1,6 @@
 //! From results to answers: pure functions over plain data.
 //!
-//! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling,
+//! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling, [`activities`] what threads did,
 //! [`diagnosis`] which part costs what, [`latency`] where the time of requests goes, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
 
 #![cfg_attr(
@@ -15,6 +15,7 @@
 pub mod edge_series;
 pub mod import;
 pub mod idle;
+pub mod activities;
 pub mod diagnosis;
 pub mod latency;
 pub mod comparison;

@@ -27,6 +27,7 @@ mod process;
 mod program_kind;
 mod pod;
 mod container_names;
+mod contention;
 mod profile;
 mod profile_builder;
 mod request_options;
@@ -44,12 +45,17 @@ mod thread_state;
 mod tls;
 mod unsampled;
 mod wait_reason;
+mod activity;
 mod waker;
 mod wait_rules;
 
+pub use activity::{Activity, ActivitySum, ThreadActivity};
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use container_names::{
     ContainerNames, ContainerRole, NamedBy, PodNames, PodSelector, Workload,
+};
+pub use contention::{
+    ContentionRow, CpuContention, CpuHolder, CpuHolderKind, CpuHolderTime, HolderId,
 };
 pub use cpu_coverage::CpuCoverage;
 pub use edge::{

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Losses, ProcessKey, StackQuality, ThreadState};
+use super::{ContentionRow, CpuHolder, Losses, ProcessKey, StackQuality, ThreadState};
 
 pub type StrId = u32;
 pub type ModuleId = u32;
@@ -181,7 +181,7 @@ pub struct Stack {
     pub frames: Vec<FrameId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProfileProcess {
     pub key: ProcessKey,
     pub comm: StrId,
@@ -234,6 +234,11 @@ pub struct Profile {
     pub processes: Vec<ProfileProcess>,
     pub threads: Vec<ProfileThread>,
     pub samples: Vec<SampleRow>,
+    /// Who had the CPU while threads waited for one, where waits were recorded. The store keeps both behind the profile.
+    #[serde(skip)]
+    pub holders: Vec<CpuHolder>,
+    #[serde(skip)]
+    pub contention: Vec<ContentionRow>,
     pub losses: Losses,
     pub stack_quality: StackQuality,
 }
@@ -313,6 +318,22 @@ impl Profile {
         };
         if !self.samples.iter().all(row_holds) {
             return Err("a sample refers to a missing thread or stack");
+        }
+        let holder_holds = |holder: &CpuHolder| match holder {
+            CpuHolder::Process {
+                process,
+                container_name,
+            } => process_holds(process) && string(*container_name),
+            CpuHolder::Idle | CpuHolder::OutOfSight => true,
+        };
+        if !self.holders.iter().all(holder_holds) {
+            return Err("who had a CPU refers to a missing string");
+        }
+        let contention_holds = |row: &ContentionRow| {
+            (row.thread as usize) < self.threads.len() && (row.holder as usize) < self.holders.len()
+        };
+        if !self.contention.iter().all(contention_holds) {
+            return Err("a wait for a CPU refers to a missing thread or process");
         }
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::hash::Hash;
 use indexmap::{IndexMap, IndexSet};
 
 use super::{
-    Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
-    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StackQuality,
-    StrId, ThreadId, ThreadState,
+    Clock, ContentionRow, CpuHolder, Frame, FrameId, FrameSpace, Function, HolderId, Losses,
+    Module, ModuleId, ModuleKind, NameSource, ProcessId, Profile, ProfileProcess, ProfileThread,
+    SampleRow, Stack, StackId, StackQuality, StrId, ThreadId, ThreadState,
 };
 
 /// What a value holds outside of itself.
@@ -42,6 +42,7 @@ impl Held for Stack {
 }
 
 impl Held for ProfileProcess {}
+impl Held for CpuHolder {}
 impl Held for ProfileThread {}
 
 /// A table that gives equal values the same index.
@@ -97,6 +98,14 @@ struct RowKey {
     waker: Option<StackId>,
 }
 
+/// Everything of a row of contention but its sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ContentionKey {
+    thread: ThreadId,
+    holder: HolderId,
+    bucket: u32,
+}
+
 /// The sums of a sample row.
 #[derive(Clone, Copy, Debug, Default)]
 struct RowSums {
@@ -118,6 +127,8 @@ pub struct ProfileBuilder {
     processes: Interner<ProfileProcess>,
     threads: Interner<ProfileThread>,
     rows: IndexMap<RowKey, RowSums>,
+    holders: Interner<CpuHolder>,
+    contention: IndexMap<ContentionKey, u64>,
     losses: Losses,
     stack_quality: StackQuality,
 }
@@ -139,6 +150,8 @@ impl ProfileBuilder {
             processes: Interner::new(),
             threads: Interner::new(),
             rows: IndexMap::new(),
+            holders: Interner::new(),
+            contention: IndexMap::new(),
             losses: Losses::default(),
             stack_quality: StackQuality::default(),
         }
@@ -206,13 +219,17 @@ impl ProfileBuilder {
     /// About the memory that the builder takes.
     pub fn bytes(&self) -> u64 {
         let rows = self.rows.len() * (size_of::<RowKey>() + size_of::<RowSums>() + OVERHEAD);
+        let contention =
+            self.contention.len() * (size_of::<ContentionKey>() + size_of::<u64>() + OVERHEAD);
         self.strings.bytes
             + self.modules.bytes
             + self.frames.bytes
             + self.stacks.bytes
             + self.processes.bytes
             + self.threads.bytes
+            + self.holders.bytes
             + rows as u64
+            + contention as u64
     }
 
     /// Interns a stack given from leaf to root.
@@ -253,6 +270,27 @@ impl ProfileBuilder {
         sums.total_ns = sums.total_ns.saturating_add(total_ns);
     }
 
+    pub fn holder(&mut self, holder: CpuHolder) -> HolderId {
+        self.holders.intern(holder)
+    }
+
+    /// Adds time in which a thread waited for a CPU.
+    pub fn wait_for_cpu(&mut self, row: ContentionRow) {
+        let ContentionRow {
+            thread,
+            holder,
+            bucket,
+            ns,
+        } = row;
+        let key = ContentionKey {
+            thread,
+            holder,
+            bucket,
+        };
+        let sum = self.contention.entry(key).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+
     pub fn losses(&mut self) -> &mut Losses {
         &mut self.losses
     }
@@ -269,9 +307,9 @@ impl ProfileBuilder {
         });
     }
 
-    /// True when no sample and no loss was added.
+    /// True when nothing that was measured and no loss was added.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.losses.is_empty()
+        self.rows.is_empty() && self.contention.is_empty() && self.losses.is_empty()
     }
 
     /// Adds everything in `other`, which must have passed [`Profile::check`].
@@ -286,17 +324,16 @@ impl ProfileBuilder {
             .iter()
             .map(|stack| self.stack(stack.frames.iter().map(|id| frames[*id as usize]).collect()))
             .collect();
+        let adopted = |process: &ProfileProcess| ProfileProcess {
+            key: process.key,
+            comm: string(process.comm),
+            exe: string(process.exe),
+            container: string(process.container),
+        };
         let processes: Vec<ProcessId> = other
             .processes
             .iter()
-            .map(|process| {
-                self.process(ProfileProcess {
-                    key: process.key,
-                    comm: string(process.comm),
-                    exe: string(process.exe),
-                    container: string(process.container),
-                })
-            })
+            .map(|process| self.process(adopted(process)))
             .collect();
         let threads: Vec<ThreadId> = other
             .threads
@@ -316,6 +353,31 @@ impl ProfileBuilder {
                 waker: row.waker.map(|waker| stacks[waker as usize]),
                 bucket: self.rebase(other, row.bucket),
                 ..*row
+            });
+        }
+        let holders: Vec<HolderId> = other
+            .holders
+            .iter()
+            .map(|holder| {
+                self.holder(match holder {
+                    CpuHolder::Process {
+                        process,
+                        container_name,
+                    } => CpuHolder::Process {
+                        process: adopted(process),
+                        container_name: string(*container_name),
+                    },
+                    CpuHolder::Idle => CpuHolder::Idle,
+                    CpuHolder::OutOfSight => CpuHolder::OutOfSight,
+                })
+            })
+            .collect();
+        for row in &other.contention {
+            self.wait_for_cpu(ContentionRow {
+                thread: threads[row.thread as usize],
+                holder: holders[row.holder as usize],
+                bucket: self.rebase(other, row.bucket),
+                ns: row.ns,
             });
         }
         self.losses.merge(&other.losses);
@@ -418,6 +480,24 @@ impl ProfileBuilder {
                         waker,
                         count,
                         total_ns,
+                    }
+                })
+                .collect(),
+            holders: self.holders.into_items(),
+            contention: self
+                .contention
+                .into_iter()
+                .map(|(key, ns)| {
+                    let ContentionKey {
+                        thread,
+                        holder,
+                        bucket,
+                    } = key;
+                    ContentionRow {
+                        thread,
+                        holder,
+                        bucket,
+                        ns,
                     }
                 })
                 .collect(),

@@ -1,6 +1,6 @@
 //! Cutting a part out of a profile.
 
-use super::{Profile, SampleRow};
+use super::{Profile, ThreadId};
 
 /// Which samples to keep. The default keeps all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,10 +23,10 @@ impl Selection {
         *self == Self::default()
     }
 
-    fn keeps(&self, profile: &Profile, row: &SampleRow) -> bool {
-        let start = u64::from(row.bucket).saturating_mul(profile.bucket_ns);
+    fn keeps(&self, profile: &Profile, thread: ThreadId, bucket: u32) -> bool {
+        let start = u64::from(bucket).saturating_mul(profile.bucket_ns);
         let end = start.saturating_add(profile.bucket_ns);
-        let thread = &profile.threads[row.thread as usize];
+        let thread = &profile.threads[thread as usize];
         let pid = profile.processes[thread.process as usize].key.pid;
         self.from_ns.is_none_or(|from| end > from)
             && self.to_ns.is_none_or(|to| start < to)
@@ -42,7 +42,10 @@ impl Selection {
             return profile.clone();
         }
         let mut kept = profile.clone();
-        kept.samples.retain(|row| self.keeps(profile, row));
+        kept.samples
+            .retain(|row| self.keeps(profile, row.thread, row.bucket));
+        kept.contention
+            .retain(|row| self.keeps(profile, row.thread, row.bucket));
         kept.from_ns = self
             .from_ns
             .map_or(kept.from_ns, |from| from.max(kept.from_ns));

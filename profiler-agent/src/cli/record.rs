@@ -18,6 +18,7 @@ use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
     Recording, SampleSpec, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+    short_time,
 };
 use profiler_recording::{Collection, Part};
 use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
@@ -33,6 +34,8 @@ use crate::{
 };
 use profiler_recorder::probes::{ProbeStatuses, SampleRecorder, SampleRecorderConfig};
 
+/// Processes that had the CPU and are named.
+const HOLDERS: usize = 5;
 /// Share of frames without a name in one file from which on the remedy is said.
 const HINT_PERCENT: f64 = 10.0;
 /// Share of frames of a runtime without names of functions from which on the remedy is said.
@@ -324,6 +327,14 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
             RecordKind::Wall => "no time: the target slept all the time, or had ended",
         };
         text.line(format_args!("{nothing}"));
+    }
+    let contention = profile.cpu_contention(|_| true);
+    if contention.known_ns > 0 {
+        text.line(format_args!(
+            "waited {} for a CPU, which was with: {}",
+            short_time(contention.waited_ns),
+            contention.line(HOLDERS)
+        ));
     }
     if let Some(coverage) = coverage {
         text.line(format_args!("{}", coverage.line()));

@@ -98,6 +98,9 @@ fn try_asleep(task: *mut task_struct) -> Result<(), u32> {
         gap_ns: 0,
         left_ns: 0,
         longest_ns: 0,
+        ready_ns: 0,
+        runnable_ns: 0,
+        place: 0,
     };
     mark(global_tid);
     if WAITS

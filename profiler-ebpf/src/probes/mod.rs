@@ -2,6 +2,7 @@
 
 mod on_cpu;
 mod off_cpu;
+mod contention;
 mod wall;
 mod asleep;
 mod wakers;

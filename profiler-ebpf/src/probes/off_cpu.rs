@@ -10,8 +10,8 @@
 //! threads: it has not changed, and a wait that is not counted needs none. `sched_wakeup` and not `sched_waking`, because the latter may come while the
 //! thread is still on its way off the CPU, before its wait is in the table.
 //!
-//! Cost: a switch between unwanted threads costs the filter and one lookup; one away from a wanted
-//! thread what its stack costs. The run queue's lock is held: nothing here wakes the agent.
+//! Cost: a switch between unwanted threads costs the filter, the clock and one note of who runs (`contention`); one
+//! away from a wanted thread what its stack costs. The run queue's lock is held: nothing here wakes the agent.
 
 use core::ffi::c_void;
 
@@ -34,7 +34,7 @@ use profiler_common::{
     stack::{NOT_SAMPLED, NOT_TAKEN},
 };
 
-use super::wakers;
+use super::{contention, wakers};
 use crate::{
     config::config,
     counters::count,
@@ -86,17 +86,20 @@ pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
     // The idle task has the number 0 and is not a target.
     let comes = is_marked(next_tid);
     let leaves = previous_tid != 0 && (is_marked(previous_tid) || filter::may_want(previous));
-    if !comes && !leaves {
-        return 0;
-    }
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_ns() };
+    // Before the task and after it nothing is noted: what was last stays for waits that have not ended.
     let Some(origin) = timeline::origin(now) else {
         return 0;
     };
-    if comes && let Err(counter) = try_come(next, next_tid, now, origin) {
-        count(counter);
+    let runs = contention::of_this_cpu(previous, previous_tid);
+    if comes {
+        if let Err(counter) = try_come(next, next_tid, now, origin) {
+            count(counter);
+        }
+        contention::share_out(next_tid, now);
     }
+    contention::note(runs, next, next_tid, now);
     if leaves && let Err(counter) = try_leave(&context, previous, previous_tid, now, origin) {
         count(counter);
     }
@@ -191,6 +194,9 @@ fn try_come(next: TypedPtr, tid: u32, now: u64, origin: u64) -> Result<(), u32> 
         return Ok(());
     };
     wait.kernel_stack = stack::kernel_stack_of(next, CLASS_SCHEDULER);
+    wait.ready_ns = ready_ns;
+    wait.runnable_ns = value.runnable_ns;
+    wait.place = place(moment);
     end(wait, value, moment)
 }
 
@@ -215,15 +221,28 @@ fn end(wait: &mut Wait, value: WaitValue, moment: Moment) -> Result<(), u32> {
         blocked_ns,
         runnable_ns,
     } = value;
-    let place = u64::from(moment.bucket) << 1 | u64::from(moment.even_epoch);
-    match count_wait(wait, count, blocked_ns, runnable_ns, place) {
+    match count_wait(wait, count, blocked_ns, runnable_ns, place(moment)) {
         0 => Ok(()),
         failed => Err(failed as u32 - 1),
     }
 }
 
-/// The same; `place` is the bucket twice and whether the epoch is even. Returns the counter of what
-/// failed, counted from 1.
+/// A moment as one number, for functions that are not inlined.
+#[inline(always)]
+fn place(moment: Moment) -> u64 {
+    u64::from(moment.bucket) << 1 | u64::from(moment.even_epoch)
+}
+
+/// The moment of [`place`].
+#[inline(always)]
+pub(super) fn moment_of(place: u64) -> Moment {
+    Moment {
+        bucket: (place >> 1) as u32,
+        even_epoch: place & 1 == 1,
+    }
+}
+
+/// The same. Returns the counter of what failed, counted from 1.
 ///
 /// Not inlined: its keys are large, and the stack is small.
 #[inline(never)]
@@ -235,11 +254,7 @@ fn count_wait(wait: *mut Wait, count: u64, blocked_ns: u64, runnable_ns: u64, pl
         blocked_ns,
         runnable_ns,
     };
-    let moment = Moment {
-        bucket: (place >> 1) as u32,
-        even_epoch: place & 1 == 1,
-    };
-    match try_count_wait(wait, value, moment) {
+    match try_count_wait(wait, value, moment_of(place)) {
         Ok(()) => 0,
         Err(counter) => u64::from(counter) + 1,
     }

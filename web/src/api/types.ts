@@ -10,6 +10,7 @@ import type {
 } from "./generated/schema";
 
 export type {
+  ActivitySum,
   AgentSelf as Self,
   BpfProgram,
   Checkup,
@@ -20,7 +21,9 @@ export type {
   Container,
   ContainerList,
   ContainerNames,
+  CpuContention,
   CpuCoverage,
+  CpuHolderTime,
   DiagnosedEventLoop as EventLoop,
   DiagnosedWorkers as Workers,
   Diagnosis,
@@ -107,6 +110,7 @@ export type {
   Task,
   TaskEdges,
   TaskRequests,
+  ThreadActivity,
   Timeline,
   ValueSeries,
   WaitSum,

@@ -4,6 +4,7 @@
 import type { EventLoop, Workers, WorkerThread } from "../api/types";
 import { reasonOf, share, waitsWatched } from "../lib/diagnosis";
 import { count, duration, moment, visible } from "../lib/format";
+import { holdersLine } from "./cpu_contention";
 import { Unknown } from "./unknown";
 
 /** Reasons of waits that are listed for one thread. */
@@ -57,6 +58,31 @@ function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
   );
 }
 
+/** Who had the CPU meanwhile is in the title, and below the table for all threads. */
+function RunQueue({ thread, percent }: { thread: WorkerThread; percent: number }) {
+  const { contention } = thread;
+  const who =
+    contention === null || contention.known_ns === 0
+      ? undefined
+      : `The CPU was with ${holdersLine(contention)}`;
+  return (
+    <span title={who}>
+      {share(percent)}
+      {who !== undefined && <span class="hidden">{who}</span>}
+    </span>
+  );
+}
+
+function Contention({ contention }: Pick<Workers, "contention">) {
+  if (contention === null || contention.known_ns === 0) return null;
+  return (
+    <p data-contention>
+      Waiting for a CPU: <b class="numeric">{duration(contention.waited_ns)}</b>, in sum over threads. It was
+      with {holdersLine(contention)}.
+    </p>
+  );
+}
+
 /** A thread that neither ran nor waited says nothing; they are counted. */
 const MOST_THREADS = 40;
 
@@ -69,6 +95,7 @@ export function WorkerTable({ workers, limits }: { workers: Workers; limits: rea
     <section class="card wide" aria-labelledby="workers-title">
       <h2 id="workers-title">Threads</h2>
       <Imbalance imbalance={workers.imbalance} />
+      <Contention contention={workers.contention} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="Threads with their CPU and waits">
         <table class="plain worker-table">
@@ -113,7 +140,7 @@ export function WorkerTable({ workers, limits }: { workers: Workers; limits: rea
                   {thread.run_queue_percent === null ? (
                     <Unknown why={queue} />
                   ) : (
-                    share(thread.run_queue_percent)
+                    <RunQueue thread={thread} percent={thread.run_queue_percent} />
                   )}
                 </td>
                 <td>

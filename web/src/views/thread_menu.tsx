@@ -7,6 +7,7 @@ import { count, percent, visible } from "../lib/format";
 import { filterThreads, shareOfPicked, threadTitle } from "../lib/threads";
 import { useRefetched } from "../state/refetch";
 import { patchRoute } from "../state/route";
+import { ThreadBar } from "./activity_bar";
 import { Choice } from "./choice";
 import { Menu } from "./menu";
 
@@ -105,7 +106,11 @@ export function ThreadMenu({ id, running, picked, except, waits }: Props) {
                   />
                   <span class="name mono">{visible(thread.name)}</span>
                   <span class="muted numeric">{thread.tid}</span>
-                  <meter min={0} max={most} value={thread.samples} aria-hidden="true" />
+                  {thread.activities.length > 0 ? (
+                    <ThreadBar activities={thread.activities} />
+                  ) : (
+                    <meter min={0} max={most} value={thread.samples} aria-hidden="true" />
+                  )}
                   <span class="numeric" title={`${count(thread.samples)} ${unit}`}>
                     {percent(thread.samples, all)}
                   </span>

@@ -5,7 +5,9 @@ import type { Task, WaitSum, Waits } from "../api/types";
 import { count, duration, percent, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
 import { useWaits } from "../state/waits";
+import { ActivityBar } from "./activity_bar";
 import { Choice } from "./choice";
+import { ContentionMenu } from "./cpu_contention";
 import { Menu } from "./menu";
 
 /** States as people say them. */
@@ -110,6 +112,7 @@ export function WaitBar(props: { task: Task; cut: ProfileCut; view: WaitCut; run
   return (
     <fieldset class="toolbar wait-bar">
       <legend class="hidden">What is shown</legend>
+      {waits !== null && <ActivityBar activities={waits.activities} byCount={byCount} shown={view} />}
       {task.kind !== "wall" && (
         <Choice
           label="Numbers"
@@ -160,6 +163,7 @@ export function WaitBar(props: { task: Task; cut: ProfileCut; view: WaitCut; run
         byCount={byCount}
         pick={(reasons) => patchRoute({ reasons }, "replace")}
       />
+      {waits !== null && <ContentionMenu contention={waits.contention} />}
       {waits !== null && <IdleLine waits={waits} view={view} />}
     </fieldset>
   );

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use profiler_model::{
-    EdgeKey, EdgeTable, FrameSpace, MAX_SERVER_THREADS, Profile, RequestTable, SampleRow, Sidecar,
-    StackId, ThreadState, WaitReason, float,
+    CpuHolderKind, EdgeKey, EdgeTable, FrameSpace, MAX_SERVER_THREADS, Profile, RequestTable,
+    SampleRow, Sidecar, StackId, ThreadState, WaitReason, float,
     latency::{LatencyActivity, LatencyActivityKind as Kind, LatencyInside, LatencyProcess},
     percent,
     printable::printable_within,
@@ -17,7 +17,7 @@ use profiler_model::{
 use super::matrix::CellSums;
 use crate::{
     latency::NAME_COLUMNS,
-    render::{names::functions_of, wait_reasons::WaitReasons},
+    render::{names::functions_of, summary::identity, wait_reasons::WaitReasons},
 };
 
 /// Functions of a stack that are shown.
@@ -243,14 +243,42 @@ impl<'a> Recorded<'a> {
             if matches!(kind, Kind::WaitingForCpu | Kind::File | Kind::PageFault) {
                 busy += percent(sum.ns, each.window_ns);
             }
+            let holder = (kind == Kind::WaitingForCpu)
+                .then(|| self.holder(profiles.waits, pid, tids, each))
+                .flatten();
+            let (what, what_ns) = holder.unzip();
             done.activities.push(LatencyActivity {
-                what: (kind == Kind::WaitingForCpu && self.throttled).then(|| QUOTA.to_owned()),
+                what,
+                what_ns: what_ns.flatten(),
                 stack: functions(profiles.waits, sum.heaviest()),
                 ..activity(kind, each.of(sum.ns))
             });
         }
         done.busy_percent = busy / float(tids.len().max(1) as u64);
         done
+    }
+
+    /// Why there was no CPU, and for which part of the time: its quota, or who had it most.
+    fn holder(
+        &self,
+        waits: &Profile,
+        pid: u32,
+        tids: &BTreeSet<u32>,
+        each: PerRequest,
+    ) -> Option<(String, Option<u64>)> {
+        if self.throttled {
+            return Some((QUOTA.to_owned(), None));
+        }
+        let contention = waits.cpu_contention(|thread| {
+            let (of, _, tid) = identity(waits, thread);
+            of == pid && tids.contains(&tid)
+        });
+        let holder = contention.holders.into_iter().next()?;
+        let what = match holder.kind {
+            CpuHolderKind::Idle => "on the way to an idle one".to_owned(),
+            _ => format!("with {} on it", holder.title),
+        };
+        (holder.share_percent >= NAMED_PERCENT).then(|| (what, Some(each.of(holder.ns))))
     }
 
     /// Whether a tenth or more of what a process received is of connections whose requests were not seen.

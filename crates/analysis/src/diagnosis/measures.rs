@@ -1,6 +1,6 @@
 //! What findings are measured by beside samples on the CPU, each in percent.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use profiler_model::{
     Clock, FrameId, Profile, SampleRow, ThreadState,
@@ -21,6 +21,8 @@ use super::{
     network::Network,
 };
 
+/// Processes that had the CPU and are named.
+const HOLDERS: usize = 4;
 /// Frames that are kept as evidence.
 const EVIDENCE: usize = 5;
 
@@ -158,11 +160,23 @@ impl Measurements<'_> {
             .filter(|thread| matches!(thread.role, ThreadRole::Worker | ThreadRole::Main))
             .filter_map(|thread| Some((thread.run_queue_percent?, thread)));
         let (percent, thread) = waiting.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let text = format!(
+        let mut text = format!(
             "Thread {} ({}) was ready to run without a CPU for {percent:.1} % of the time.",
             printable(&thread.name),
             thread.tid
         );
+        if let Some(contention) = thread
+            .contention
+            .as_ref()
+            .filter(|found| found.known_ns > 0)
+        {
+            // Writing to a String cannot fail.
+            let _infallible = write!(
+                text,
+                " Meanwhile the CPU was with: {}.",
+                contention.line(HOLDERS)
+            );
+        }
         Some(Measured::counted(exact(percent), 1, Some(text)))
     }
 

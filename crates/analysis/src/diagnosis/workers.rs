@@ -12,12 +12,12 @@ use profiler_model::{
 
 use super::{
     DiagnosisRules,
-    input::DiagnosisInput,
+    input::{DiagnosisInput, has_waits},
     interval::{ALPHA, share_at},
     matrix::CellSums,
     totals,
 };
-use crate::render::wait_reasons::WaitReasons;
+use crate::render::{summary::identity, wait_reasons::WaitReasons};
 
 /// Samples of workers that a comparison between them needs.
 const MIN_SAMPLES: u64 = 100;
@@ -81,6 +81,7 @@ pub(super) fn workers(
                 .collect();
             waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns));
             WorkerThread {
+                contention: None,
                 pid: key.pid,
                 tid: key.tid,
                 name: printable(&sum.name).into_owned(),
@@ -107,10 +108,22 @@ pub(super) fn workers(
     let imbalance = imbalance(workers);
     list.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
     list.truncate(THREADS);
+    let waits = input.off_cpu.filter(|profile| has_waits(profile));
+    let contention = |of: Option<(u32, u32)>| {
+        let profile = waits?;
+        Some(profile.cpu_contention(|thread| {
+            let (pid, _, tid) = identity(profile, thread);
+            of.is_none_or(|thread| thread == (pid, tid))
+        }))
+    };
+    for thread in &mut list {
+        thread.contention = contention(Some((thread.pid, thread.tid)));
+    }
     Workers {
         threads: list,
         imbalance,
         throttled: totals::throttled(input),
+        contention: contention(None),
     }
 }
 

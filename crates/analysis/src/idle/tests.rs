@@ -1,11 +1,12 @@
 //! What rules mean, and what is reported about wrong ones.
 
 use profiler_model::{
-    Clock, Frame, FrameSpace, Function, IdleMode, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+    Activity, Clock, Frame, FrameSpace, Function, IdleMode, ModuleKind, NameSource, ProcessKey,
+    Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
 
 use super::IdleRules;
+use crate::{activities::Activities, render::summary::threads};
 
 /// One wait, in words.
 #[derive(Clone, Copy)]
@@ -275,4 +276,44 @@ fn errors_name_the_line_and_what_is_wrong() {
     let twice = format!("{rule}reason = [\"poll\"]\nthread = [\"a\"]\n");
     let twice = format!("{twice}{}", twice.trim_start_matches("version = 1\n"));
     check_wrong(&twice, &["line 7", "name of an earlier rule"]);
+}
+
+#[test]
+fn time_is_divided_by_what_is_idle_and_by_reasons() {
+    let in_state = |state| Wait { state, ..LOCKED };
+    let found = profile(&[
+        (LOOP, 70),
+        (LOCKED, 20),
+        (in_state("preempted"), 4),
+        (in_state("woken"), 3),
+        (in_state("on_cpu"), 2),
+        (in_state("io"), 1),
+    ]);
+    let rules = rules("[[rule]]\nname = \"x\"\nreason = [\"poll\"]\nframes = [\"main\"]");
+    let activities = Activities::of(&found, &rules);
+    let sums: Vec<_> = activities
+        .sums()
+        .into_iter()
+        .map(|sum| (sum.activity, sum.count, sum.total_ns))
+        .collect();
+    assert_eq!(
+        sums,
+        [
+            (Activity::Running, 1, 2),
+            (Activity::WaitingForCpu, 2, 7),
+            (Activity::Lock, 2, 21),
+            (Activity::Idle, 1, 70),
+        ]
+    );
+    let threads = threads(&found);
+    let of_first = threads.iter().find(|thread| thread.pid == 1).unwrap();
+    let of_first: Vec<_> = activities
+        .of_thread(of_first)
+        .into_iter()
+        .map(|time| (time.activity, time.total_ns))
+        .collect();
+    assert_eq!(of_first, [(Activity::Idle, 70)]);
+    // Without waits there is nothing to divide.
+    let on_cpu = profile(&[(in_state("on_cpu"), 2)]);
+    assert_eq!(Activities::of(&on_cpu, &rules).sums(), []);
 }

@@ -189,6 +189,13 @@ fn words(activity: &LatencyActivity, role: Role) -> String {
             let part = short_time(activity.what_ns.unwrap_or(0));
             format!("{title} {time}, {part} of it {what}")
         }
+        (Kind::WaitingForCpu, Some(what)) => {
+            // `what` has the name of a process, which is cut already.
+            let part = activity
+                .what_ns
+                .map_or_else(String::new, |ns| format!("{} ", short_time(ns)));
+            format!("{title} {time}, {part}{what}")
+        }
         (Kind::OwnRequests, Some(what)) => {
             let what = printable_within(&what, NAME_COLUMNS);
             format!("waiting for {what} at most {time}")

@@ -37,6 +37,8 @@ fn profile(stacks: &[&[&str]], samples: &[SampleRow]) -> Profile {
         }],
         threads: vec![thread(8), thread(9)],
         samples: samples.to_vec(),
+        holders: Vec::new(),
+        contention: Vec::new(),
         losses: profiler_model::Losses::default(),
         stack_quality: profiler_model::StackQuality::default(),
     };

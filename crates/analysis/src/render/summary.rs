@@ -24,13 +24,13 @@ pub struct ThreadSummary {
 }
 
 impl ThreadSummary {
-    pub(super) fn identity(&self) -> (u32, u64, u32) {
+    pub(crate) fn identity(&self) -> (u32, u64, u32) {
         (self.pid, self.start_ticks, self.tid)
     }
 }
 
 /// Pid, start and tid of a thread, whatever it is called.
-pub(super) fn identity(profile: &Profile, thread: ThreadId) -> (u32, u64, u32) {
+pub(crate) fn identity(profile: &Profile, thread: ThreadId) -> (u32, u64, u32) {
     let thread = &profile.threads[thread as usize];
     let key = profile.processes[thread.process as usize].key;
     (key.pid, key.start_ticks, thread.tid)

@@ -10,7 +10,7 @@
 
 use std::io::Read;
 
-use profiler_model::{EdgeNamespaces, EdgeTable, Profile, SideMetrics};
+use profiler_model::{ContentionRow, CpuHolder, EdgeNamespaces, EdgeTable, Profile, SideMetrics};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::Stream;
@@ -61,14 +61,25 @@ pub enum CodecError {
     Inconsistent(&'static str),
 }
 
-/// Encodes a profile; fails when it exceeds [`MAX_RAW_BYTES`].
+/// Encodes a profile, then who had the CPU while its threads waited for one; fails when it exceeds [`MAX_RAW_BYTES`].
 pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, CodecError> {
-    encode(profile, Stream::Profile, density)
+    let contention = (&profile.holders, &profile.contention);
+    encode(&(profile, contention), Stream::Profile, density)
 }
 
 /// Decodes and checks a profile: every id in the result points into its table.
 pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
-    let profile: Profile = decode(bytes, Stream::Profile)?;
+    let raw = unpack(bytes, Stream::Profile)?;
+    let (mut profile, rest): (Profile, _) = postcard::take_from_bytes(&raw)?;
+    // The recorded demo data have nothing there.
+    if !rest.is_empty() {
+        let (contention, rest): ((Vec<CpuHolder>, Vec<ContentionRow>), _) =
+            postcard::take_from_bytes(rest)?;
+        if !rest.is_empty() {
+            return Err(CodecError::Trailing(rest.len()));
+        }
+        (profile.holders, profile.contention) = contention;
+    }
     profile.check().map_err(CodecError::Inconsistent)?;
     Ok(profile)
 }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use profiler_model::{
-    Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
-    Function, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-    ProfileThread, Recording, SampleKind, SampleRow, SideMetrics, Target, Task, TaskId, TaskSpec,
-    TaskState, ThreadState,
+    Address, Clock, ContentionRow, CpuHolder, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
+    Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder,
+    ProfileProcess, ProfileThread, Recording, SampleKind, SampleRow, SideMetrics, Target, Task,
+    TaskId, TaskSpec, TaskState, ThreadState,
 };
 use redb::{Database, StorageBackend, backends::FileBackend};
 
@@ -31,6 +31,35 @@ fn a_profile_survives_encoding() {
         let blob = encode_profile(&profile, density).unwrap();
         assert_eq!(decode_profile(&blob).unwrap(), profile);
     }
+}
+
+#[test]
+fn who_had_the_cpu_survives_encoding_and_may_be_missing() {
+    let mut profile = small_profile();
+    let bare = encode(&profile, Stream::Profile, Density::Fast).unwrap();
+    assert_eq!(decode_profile(&bare).unwrap(), profile);
+    profile.holders = vec![
+        CpuHolder::Idle,
+        CpuHolder::Process {
+            process: profile.processes[0].clone(),
+            container_name: 0,
+        },
+    ];
+    profile.contention = vec![ContentionRow {
+        thread: 0,
+        holder: 1,
+        bucket: 3,
+        ns: 17,
+    }];
+    let blob = encode_profile(&profile, Density::Dense).unwrap();
+    assert_eq!(decode_profile(&blob).unwrap(), profile);
+    let both = (&profile.holders, &profile.contention);
+    let more = encode(&(&profile, both, 7_u8), Stream::Profile, Density::Fast).unwrap();
+    let error = decode_profile(&more).unwrap_err();
+    assert!(matches!(error, CodecError::Trailing(1)), "{error}");
+    profile.contention[0].holder = 2;
+    let wrong = encode_profile(&profile, Density::Fast).unwrap();
+    assert!(decode_profile(&wrong).is_err());
 }
 
 #[test]

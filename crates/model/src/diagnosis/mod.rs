@@ -10,7 +10,7 @@ mod rules;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::latency::Latency;
+use crate::{CpuContention, latency::Latency};
 
 pub use findings::{
     CellChoice, Confidence, EvidenceFrame, Finding, FindingSetting, Saving, Severity,
@@ -302,6 +302,9 @@ pub struct Workers {
     /// Null: no quota, or not observed.
     #[schema(required)]
     pub throttled: Option<Throttled>,
+    /// Who had the CPU while these processes waited for one. Null: waits were not recorded.
+    #[schema(required)]
+    pub contention: Option<CpuContention>,
 }
 
 /// What a thread is for, by its name.
@@ -340,6 +343,9 @@ pub struct WorkerThread {
     /// Of the window, ready to run without a CPU; Null when nobody measured it.
     #[schema(required)]
     pub run_queue_percent: Option<f64>,
+    /// Who had the CPU meanwhile; Null when waits were not recorded.
+    #[schema(required)]
+    pub contention: Option<CpuContention>,
     /// Waits that are not idle, most time first; empty also when waits were not watched.
     pub waits: Vec<WorkerWait>,
     #[schema(required)]

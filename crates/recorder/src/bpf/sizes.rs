@@ -2,10 +2,10 @@
 
 use profiler_common::{
     limits::{
-        CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, LOOP_TABLE_ENTRIES,
-        MANY_PROCESS_SLOTS, MARKS, PROCESS_SLOTS, PROGRAM_CLASSES, RING_BUFFER_BYTES,
-        SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES,
-        THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES, WALK_CLASSES,
+        CAPTURE_BUFFER_BYTES, CONTENTION_ENTRIES, FILTER_PID_ENTRIES, KNOWN_WALKS,
+        LOOP_TABLE_ENTRIES, MANY_PROCESS_SLOTS, MARKS, PROCESS_SLOTS, PROGRAM_CLASSES,
+        RING_BUFFER_BYTES, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
+        TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES, WALK_CLASSES,
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
@@ -212,6 +212,7 @@ pub(super) fn map_entries(
     let counts = counting.samples().unwrap_or(1);
     let waited = used(has_waits, cpus.waits(WAIT_COUNT_ENTRIES));
     let woken = used(has_waits && wakers, cpus.waits(WAIT_COUNT_ENTRIES));
+    let contention = used(has_waits, cpus.waits(CONTENTION_ENTRIES));
     let slices = used(counting.has_slices(), cpus.waits(SLICE_COUNT_ENTRIES));
     let slots = if few_processes {
         PROCESS_SLOTS
@@ -237,6 +238,9 @@ pub(super) fn map_entries(
         ("THREADS", used(has_stacks, THREAD_TABLE_ENTRIES)),
         ("WAITED_EVEN", waited),
         ("WAITED_ODD", waited),
+        ("RUNS", used(has_waits, cpus.possible)),
+        ("CONTENTION_EVEN", contention),
+        ("CONTENTION_ODD", contention),
         ("WAITS", used(has_waits, WAIT_TABLE_ENTRIES)),
         ("WAKINGS", used(has_waits && wakers, WAIT_TABLE_ENTRIES)),
         ("WOKEN_EVEN", woken),

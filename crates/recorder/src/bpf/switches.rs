@@ -1,7 +1,13 @@
 //! The programs that measure waits, and their tables.
 
-use aya::{Btf, programs::tp_btf::BtfTracePointLink};
+use aya::{
+    Btf,
+    maps::{Array, MapError},
+    programs::tp_btf::BtfTracePointLink,
+};
 use profiler_common::{
+    contention::{ContentionKey, Runs},
+    header::read_pod,
     limits::MARKS,
     off_cpu::{MODE_SAMPLED, SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
@@ -129,6 +135,33 @@ impl LoadedObject {
         visit: impl FnMut(WokenKey, WaitValue),
     ) -> Result<usize, LoadError> {
         self.drain_epoch(epoch, ["WOKEN_EVEN", "WOKEN_ODD"], visit)
+    }
+
+    /// Nanoseconds for which a thread waited for a CPU and somebody else had it, of waits that ended in epochs with this
+    /// parity.
+    pub fn drain_contention(
+        &self,
+        epoch: u64,
+        visit: impl FnMut(ContentionKey, u64),
+    ) -> Result<usize, LoadError> {
+        self.drain_epoch(epoch, ["CONTENTION_EVEN", "CONTENTION_ODD"], visit)
+    }
+
+    /// The last runs of each CPU, by its number.
+    pub fn runs(&self) -> Result<Vec<Runs>, LoadError> {
+        const MAP: &str = "RUNS";
+        let failed = |source: MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let table: Array<_, [u8; size_of::<Runs>()]> =
+            Array::try_from(self.map(MAP)?).map_err(failed)?;
+        let runs = table.iter().map(|bytes| {
+            let bytes = bytes.map_err(failed)?;
+            // The array is as large as the structure.
+            read_pod(&bytes).ok_or(LoadError::NoMap(MAP))
+        });
+        runs.collect()
     }
 
     /// Threads that have left a CPU at least once, with their last wait.

@@ -1,6 +1,9 @@
 //! From counters and records of the kernel side to rows of a profile.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use profiler_common::{
     off_cpu::Wait,
@@ -14,7 +17,7 @@ use profiler_host::process::ProcessTable;
 use profiler_model::{
     Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
     ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-    StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
+    StackId, StackQuality, ThreadId, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
 };
 use profiler_symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService};
 use profiler_unwind::ProcessCode;
@@ -75,7 +78,7 @@ const DRAINS_WAITED_FOR_CAPTURE: u32 = 40;
 pub(super) struct SampleAssembler {
     origin: Origin,
     clock: Clock,
-    table: ProcessTable,
+    pub(super) table: ProcessTable,
     symbolizer: SymbolizerService,
     stacks: Generations<u64, Arc<[u64]>>,
     /// By tid and generation: exec changes a thread's name.
@@ -88,8 +91,10 @@ pub(super) struct SampleAssembler {
     deferred: Vec<Deferred>,
     /// Whether user stacks are walked with tables, so that a stack without a mark is complete.
     walks_with_tables: bool,
-    builder: ProfileBuilder,
-    earliest_bucket: u32,
+    pub(super) builder: ProfileBuilder,
+    pub(super) earliest_bucket: u32,
+    /// When processes were looked for that had a CPU.
+    pub(super) looked_at: Option<Instant>,
     /// CPU time so far, and that of stays without a sample.
     cpu_ns: u64,
     unsampled_ns: u64,
@@ -118,6 +123,7 @@ impl SampleAssembler {
             deferred: Vec::new(),
             builder: new_builder(origin, clock),
             earliest_bucket: u32::MAX,
+            looked_at: None,
             cpu_ns: 0,
             unsampled_ns: 0,
             notes: Vec::new(),
@@ -385,7 +391,7 @@ impl SampleAssembler {
         }
     }
 
-    fn image_of(&self, (pid, tid, generation): (u32, u32, u32)) -> ImageKey {
+    pub(super) fn image_of(&self, (pid, tid, generation): (u32, u32, u32)) -> ImageKey {
         let process = self
             .threads
             .get(&(tid, generation))
@@ -454,7 +460,6 @@ impl SampleAssembler {
             total_ns,
             waker: _,
         } = *counted;
-        let process = image.process;
         let mut user = *user;
         // A chain of frame pointers through code that keeps none may end by chance, as through Python's trampolines.
         if user == UserStack::Complete && self.builder.begins_without_a_file(&frames) {
@@ -484,39 +489,7 @@ impl SampleAssembler {
         } else if frames.is_empty() {
             frames.push(self.builder.marker("[no stack]"));
         }
-        let thread = self
-            .threads
-            .get(&(key.tid, key.generation))
-            .filter(|thread| thread.image.process == process);
-        let name = thread.map_or("[unknown]", |thread| thread.name.as_str());
-        let facts = self.images.get(image).cloned().flatten();
-        // The main thread's name is the process's, and was taken with the sample.
-        let comm = facts
-            .as_ref()
-            .filter(|_facts| key.tid != key.pid)
-            .map_or(name, |facts| &facts.comm);
-        let comm = self.builder.string(comm);
-        let exe = facts
-            .as_ref()
-            .and_then(|facts| facts.exe.as_deref())
-            .unwrap_or("");
-        let exe = self.builder.string(exe);
-        let container = facts.as_ref().and_then(|facts| facts.container.as_ref());
-        let container = self
-            .builder
-            .string(container.map_or("", |container| &container.id));
-        let name = self.builder.string(name);
-        let process = self.builder.process(ProfileProcess {
-            key: process,
-            comm,
-            exe,
-            container,
-        });
-        let thread = self.builder.thread(ProfileThread {
-            process,
-            tid: key.tid,
-            name,
-        });
+        let thread = self.thread_id(key.tid, image);
         let stack = self.builder.stack(frames);
         self.earliest_bucket = self.earliest_bucket.min(key.bucket);
         self.builder.sample(SampleRow {
@@ -529,6 +502,44 @@ impl SampleAssembler {
             count,
             total_ns,
         });
+    }
+
+    /// A thread in the profile's tables.
+    pub(super) fn thread_id(&mut self, tid: u32, image: &ImageKey) -> ThreadId {
+        let process = image.process;
+        let thread = self
+            .threads
+            .get(&(tid, image.generation))
+            .filter(|thread| thread.image.process == process);
+        let name = thread.map_or("[unknown]", |thread| thread.name.as_str());
+        let facts = self.images.get(image).cloned().flatten();
+        // The main thread's name is the process's, and was taken with the sample.
+        let comm = facts
+            .as_ref()
+            .filter(|_facts| tid != process.pid)
+            .map_or(name, |facts| &facts.comm);
+        let comm = self.builder.string(comm);
+        let name = self.builder.string(name);
+        let process = ProfileProcess {
+            comm,
+            ..self.process(process, facts.as_deref())
+        };
+        let process = self.builder.process(process);
+        self.builder.thread(ProfileThread { process, tid, name })
+    }
+
+    /// A process with what is known of it.
+    pub(super) fn process(&mut self, key: ProcessKey, facts: Option<&Process>) -> ProfileProcess {
+        let exe = facts.and_then(|facts| facts.exe.as_deref());
+        let container = facts.and_then(|facts| facts.container.as_ref());
+        ProfileProcess {
+            key,
+            comm: self.builder.string(facts.map_or("", |facts| &facts.comm)),
+            exe: self.builder.string(exe.unwrap_or("")),
+            container: self
+                .builder
+                .string(container.map_or("", |container| &container.id)),
+        }
     }
 
     /// Says of a wall-clock profile how much of its CPU time is shared out over samples.

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use profiler_model::{LossKind, Losses};
 use profiler_recording::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 
-use crate::bpf::{Group, is_of};
+use crate::bpf::{Group, LoadedObject, ProgramReport, is_of};
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -123,4 +123,16 @@ fn add(sums: &mut BTreeMap<String, ProgramStats>, statistics: &ProgramStats) {
     sum.verified_instructions = statistics
         .verified_instructions
         .or(sum.verified_instructions);
+}
+
+/// What the programs of an object have run; times and numbers of runs where the kernel counts them.
+pub(super) fn program_stats(object: &LoadedObject, is_counted: bool) -> Vec<ProgramStats> {
+    let stats = |program: ProgramReport| ProgramStats {
+        name: program.name,
+        run_count: is_counted.then_some(program.run_count),
+        run_time_ns: is_counted
+            .then(|| u64::try_from(program.run_time.as_nanos()).unwrap_or(u64::MAX)),
+        verified_instructions: program.verified_instructions.map(u64::from),
+    };
+    object.programs().into_iter().map(stats).collect()
 }

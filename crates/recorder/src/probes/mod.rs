@@ -2,6 +2,7 @@
 
 mod board;
 mod comparison;
+mod contention;
 mod coverage;
 mod ended;
 mod event_loop;

@@ -8,14 +8,15 @@ use std::{
 use profiler_common::counter::{self, COUNTERS};
 use profiler_host::process::ProcessTable;
 use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
-use profiler_recording::{Chunk, Part, ProgramStats, Samples};
+use profiler_recording::{Chunk, Part, Samples};
 use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
     assembler::SampleAssembler,
-    board::ProbeStatuses,
+    board::{ProbeStatuses, program_stats},
     comparison::Comparison,
+    contention::still_held,
     coverage::CpuAccounts,
     event_loop::EventLoopWatch,
     governor::{Governor, Spent, agent_cpu},
@@ -234,9 +235,11 @@ impl SampleSession {
 
     /// Hands what one epoch counted to the assembler, which asks for names.
     fn drain(&mut self, epoch_number: u64) {
-        let mut counted = Vec::new();
-        let object = &self.parts.object;
-        let drained = self.parts.source.drain(object, epoch_number, &mut counted);
+        let (mut counted, mut held) = (Vec::new(), Vec::new());
+        let parts = &self.parts;
+        let drained = parts
+            .source
+            .drain(&parts.object, epoch_number, &mut counted, &mut held);
         if let Err(error) = drained {
             self.notes
                 .push(format!("{error}; samples of this moment are missing"));
@@ -246,6 +249,7 @@ impl SampleSession {
         if let Some(accounts) = &mut self.accounts {
             accounts.add(&counted);
         }
+        self.rows.add_contention(&held);
         self.rows.add(counted);
         self.know_sleepers();
         self.add_counters();
@@ -506,8 +510,11 @@ impl SampleSession {
             Ok(waits) => {
                 let rules = self.parts.waits.rules;
                 let counts = self.parts.waits.counts();
-                let sleeping = unfinished(&waits, now_ns, bucket, &rules, counts);
-                self.rows.add(sleeping);
+                self.rows
+                    .add(unfinished(&waits, now_ns, bucket, &rules, counts));
+                let runs = self.parts.object.runs().unwrap_or_default();
+                self.rows
+                    .add_contention(&still_held(&waits, &runs, now_ns, bucket, &rules));
                 self.rows.add(not_sampled(&waits, bucket));
             }
             Err(error) => self
@@ -578,21 +585,7 @@ impl SampleSession {
     }
 
     fn publish_statistics(&self) {
-        let statistics = self
-            .parts
-            .object
-            .programs()
-            .into_iter()
-            .map(|program| ProgramStats {
-                name: program.name,
-                run_count: self.parts.bpf_statistics.then_some(program.run_count),
-                run_time_ns: self
-                    .parts
-                    .bpf_statistics
-                    .then(|| u64::try_from(program.run_time.as_nanos()).unwrap_or(u64::MAX)),
-                verified_instructions: program.verified_instructions.map(u64::from),
-            })
-            .collect();
+        let statistics = program_stats(&self.parts.object, self.parts.bpf_statistics);
         self.parts.statuses.running(self.parts.id, statistics);
     }
 }

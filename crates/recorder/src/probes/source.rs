@@ -1,6 +1,7 @@
 //! What a session counts: ticks of a clock, waits of threads, or all that threads do.
 
 use profiler_common::{
+    contention::ContentionKey,
     off_cpu::{
         HOW_TAKEN, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue,
     },
@@ -22,6 +23,13 @@ pub(super) struct Counted {
     pub(super) total_ns: u64,
     /// The waker, where known.
     pub(super) waker: Option<Waker>,
+}
+
+/// Time in which a thread waited for a CPU and somebody else had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) key: ContentionKey,
+    pub(super) ns: u64,
 }
 
 /// What is attached.
@@ -75,6 +83,7 @@ impl Source {
         object: &LoadedObject,
         epoch: u64,
         counted: &mut Vec<Counted>,
+        held: &mut Vec<Held>,
     ) -> Result<(), LoadError> {
         match self {
             Self::Ticks(sampling) => {
@@ -94,6 +103,9 @@ impl Source {
                 drain_waits(object, epoch, counted)?;
                 object.drain_slices(epoch, |key, value| counted.push(slice(key, value)))?;
             }
+        }
+        if self.measures_waits() {
+            object.drain_contention(epoch, |key, ns| held.push(Held { key, ns }))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Tasks, their requests and their results.
 
-use profiler_analysis::render::summary::ThreadSummary;
+use profiler_analysis::{activities::Activities, render::summary::ThreadSummary};
 use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -321,10 +321,13 @@ pub(in crate::api) struct ProfileThread {
     /// Name of the thread.
     pub(in crate::api) name: String,
     pub(in crate::api) samples: u64,
+    /// What it did, idle waits included whatever is shown; empty where the result has no waits.
+    pub(in crate::api) activities: Vec<model::ThreadActivity>,
 }
 
-impl From<ThreadSummary> for ProfileThread {
-    fn from(summary: ThreadSummary) -> Self {
+impl ProfileThread {
+    pub(in crate::api) fn new(summary: ThreadSummary, activities: &Activities) -> Self {
+        let activities = activities.of_thread(&summary);
         let ThreadSummary {
             pid,
             tid,
@@ -339,6 +342,7 @@ impl From<ThreadSummary> for ProfileThread {
             process,
             name,
             samples,
+            activities,
         }
     }
 }

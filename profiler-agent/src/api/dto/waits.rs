@@ -1,7 +1,7 @@
 //! Sums of waits.
 
 use profiler_analysis::render::wait_reasons::WaitSums;
-use profiler_model::{IdleShare, RuleShare};
+use profiler_model::{ActivitySum, CpuContention, IdleShare, RuleShare};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -90,10 +90,19 @@ pub(in crate::api) struct Waits {
     states: Vec<WaitSum>,
     /// By what they waited for, most time first.
     reasons: Vec<WaitSum>,
+    /// By what the threads did, idle or not.
+    activities: Vec<ActivitySum>,
+    /// Who had the CPU while threads waited for one; idle threads are included.
+    contention: CpuContention,
 }
 
 impl Waits {
-    pub(in crate::api) fn new(sums: &WaitSums, idle: Option<&IdleShare>) -> Self {
+    pub(in crate::api) fn new(
+        sums: &WaitSums,
+        idle: Option<&IdleShare>,
+        activities: Vec<ActivitySum>,
+        contention: CpuContention,
+    ) -> Self {
         let WaitSums { states, reasons } = sums;
         Self {
             idle: idle.map(Into::into),
@@ -105,6 +114,8 @@ impl Waits {
                 .iter()
                 .map(|(reason, sum)| WaitSum::new(reason.name(), *sum))
                 .collect(),
+            activities,
+            contention,
         }
     }
 }

@@ -6,14 +6,17 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use profiler_analysis::render::{Budget, Format, Value, View, render_view, summary};
+use profiler_analysis::{
+    activities::Activities,
+    render::{Budget, Format, Value, View, render_view, summary},
+};
 use profiler_model::{
     ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, TaskOrigin, Unsampled,
 };
 
 use super::{
     tasks::task_id,
-    waits::{ViewParameters, read_view},
+    waits::{ViewParameters, read_view, shown},
 };
 use crate::api::{
     dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue},
@@ -277,9 +280,19 @@ pub(in crate::api) async fn threads(
 ) -> Result<Json<ProfileThreadList>, ApiError> {
     let selection = selection.selection("")?;
     let waits = view.view(&state.parts.diagnosis_rules)?;
-    let (profile, _idle) =
-        read_view(&state, task_id(id)?, selection, waits, Unsampled::SharedOut).await?;
-    let items = blocking(move || summary::threads(&profile)).await?;
-    let items = items.into_iter().map(ProfileThread::from).collect();
+    let profile = read(&state, task_id(id)?, selection).await?;
+    let rules = state.parts.idle_rules.clone();
+    // Of what is idle too, whatever is shown.
+    let (profile, activities) = blocking(move || {
+        let activities = Activities::of(&profile, &rules);
+        (profile, activities)
+    })
+    .await?;
+    let (profile, _idle) = shown(&state, profile, waits, Unsampled::SharedOut).await?;
+    let threads = blocking(move || summary::threads(&profile)).await?;
+    let items = threads
+        .into_iter()
+        .map(|thread| ProfileThread::new(thread, &activities))
+        .collect();
     Ok(Json(ProfileThreadList { items }))
 }

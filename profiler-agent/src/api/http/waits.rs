@@ -5,6 +5,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use profiler_analysis::{
+    activities::Activities,
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     render::wait_reasons::{WaitReasons, sums},
@@ -91,7 +92,17 @@ pub(super) async fn read_view(
     view: WaitView,
     unsampled: Unsampled,
 ) -> Result<(Profile, Option<IdleShare>), ApiError> {
-    let mut profile = read(state, id, selection).await?;
+    let profile = read(state, id, selection).await?;
+    shown(state, profile, view, unsampled).await
+}
+
+/// What `view` shows of a profile, and how much of it is idle.
+pub(super) async fn shown(
+    state: &ApiState,
+    mut profile: Profile,
+    view: WaitView,
+    unsampled: Unsampled,
+) -> Result<(Profile, Option<IdleShare>), ApiError> {
     let idle = state.parts.idle_rules.clone();
     let rules = state.parts.diagnosis_rules.clone();
     blocking(move || {
@@ -155,8 +166,14 @@ pub(in crate::api) async fn waits(
         idle: shown.idle.unwrap_or_default(),
         ..WaitView::default()
     };
-    let (profile, idle) =
-        read_view(&state, task_id(id)?, selection, view, Unsampled::AsMeasured).await?;
-    let waits = blocking(move || Waits::new(&sums(&profile), idle.as_ref())).await?;
-    Ok(Json(waits))
+    let profile = read(&state, task_id(id)?, selection).await?;
+    let rules = state.parts.idle_rules.clone();
+    let waits = blocking(move || {
+        // Of idle threads too: they wait for a CPU when they have something to do.
+        let contention = profile.cpu_contention(|_| true);
+        let activities = Activities::of(&profile, &rules).sums();
+        let (profile, idle) = view.apply(profile, &rules);
+        Waits::new(&sums(&profile), idle.as_ref(), activities, contention)
+    });
+    Ok(Json(waits.await?))
 }

@@ -4,6 +4,27 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description Kinds that all time of a thread divides into.
+         * @enum {string}
+         */
+        readonly Activity: "running" | "waiting_for_cpu" | "lock" | "disk" | "page_fault" | "network" | "asleep" | "other" | "idle";
+        /** @description Time of one kind in a result, and the parameters that select it. */
+        readonly ActivitySum: {
+            readonly activity: components["schemas"]["Activity"];
+            /**
+             * Format: int64
+             * @description Switches (on the CPU: samples).
+             */
+            readonly count: number;
+            /** @description Empty: any. */
+            readonly reasons: readonly string[];
+            /** @description With `idle=hide`; empty for what is idle, which `idle=only` selects. */
+            readonly states: readonly string[];
+            readonly title: string;
+            /** Format: int64 */
+            readonly total_ns: number;
+        };
         /** @description The agent's own cost and losses. */
         readonly AgentSelf: {
             readonly bpf: components["schemas"]["Bpf"];
@@ -281,6 +302,21 @@ export interface components {
              */
             readonly to_ns: number;
         };
+        /** @description How long threads waited for a CPU, and who had it meanwhile. Times are nanoseconds, in sum over threads. */
+        readonly CpuContention: {
+            /** @description Most time first. */
+            readonly holders: readonly components["schemas"]["CpuHolderTime"][];
+            /**
+             * Format: int64
+             * @description The part of it of which it is known who had the CPU: the sum of `holders`.
+             */
+            readonly known_ns: number;
+            /**
+             * Format: int64
+             * @description All that they waited for a CPU.
+             */
+            readonly waited_ns: number;
+        };
         /** @description CPU time of the target's processes that were there at the end, from when they were first seen on. */
         readonly CpuCoverage: {
             /**
@@ -304,6 +340,32 @@ export interface components {
              * @description By the samples.
              */
             readonly sampled_ns: number;
+        };
+        /**
+         * @description What had the CPU.
+         * @enum {string}
+         */
+        readonly CpuHolderKind: "process" | "same_process" | "idle" | "out_of_sight" | "others";
+        /** @description One that had the CPU. */
+        readonly CpuHolderTime: {
+            /** @description Id of its container. */
+            readonly container: string | null;
+            /** @description What the container is called, `NAMESPACE/POD/CONTAINER` as far as it is known. Text is untrusted. */
+            readonly container_name: string | null;
+            readonly kind: components["schemas"]["CpuHolderKind"];
+            /** @description Null: not one process, or one that had ended before it was looked at. Text is untrusted. */
+            readonly name: string | null;
+            /** Format: int64 */
+            readonly ns: number;
+            /** Format: int32 */
+            readonly pid: number | null;
+            /**
+             * Format: double
+             * @description Of `waited_ns`.
+             */
+            readonly share_percent: number;
+            /** @description Who it is, for the middle of a sentence: its name and container, or what is known. Printable. */
+            readonly title: string;
         };
         /** @description What a CPU quota did. */
         readonly CpuThrottling: {
@@ -479,6 +541,7 @@ export interface components {
         };
         /** @description The threads that do the work. */
         readonly DiagnosedWorkers: {
+            readonly contention: components["schemas"]["CpuContention"] | null;
             readonly imbalance: components["schemas"]["WorkerImbalance"] | null;
             /** @description Most CPU time first. */
             readonly threads: readonly components["schemas"]["WorkerThread"][];
@@ -2037,6 +2100,8 @@ export interface components {
         };
         /** @description A thread in a profile. */
         readonly ProfileThread: {
+            /** @description What it did, idle waits included whatever is shown; empty where the result has no waits. */
+            readonly activities: readonly components["schemas"]["ThreadActivity"][];
             /** @description Name of the thread. */
             readonly name: string;
             /** Format: int32 */
@@ -2981,6 +3046,12 @@ export interface components {
         };
         /** @enum {string} */
         readonly TaskState: "queued" | "running" | "finished" | "failed" | "cancelled";
+        /** @description Time of one kind of a thread. */
+        readonly ThreadActivity: {
+            readonly activity: components["schemas"]["Activity"];
+            /** Format: int64 */
+            readonly total_ns: number;
+        };
         /**
          * @description What a thread is for, by its name.
          * @enum {string}
@@ -3142,6 +3213,10 @@ export interface components {
         };
         /** @description What the waits of a result were. */
         readonly Waits: {
+            /** @description By what the threads did, idle or not. */
+            readonly activities: readonly components["schemas"]["ActivitySum"][];
+            /** @description Who had the CPU while threads waited for one; idle threads are included. */
+            readonly contention: components["schemas"]["CpuContention"];
             readonly idle: components["schemas"]["Idle"] | null;
             /** @description By what they waited for, most time first. */
             readonly reasons: readonly components["schemas"]["WaitSum"][];
@@ -3171,6 +3246,7 @@ export interface components {
         };
         /** @description One thread. */
         readonly WorkerThread: {
+            readonly contention: components["schemas"]["CpuContention"] | null;
             /**
              * Format: double
              * @description Of one CPU: the kernel's accounting where it was observed, otherwise from samples.
@@ -3222,6 +3298,8 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Activity = components['schemas']['Activity'];
+export type ActivitySum = components['schemas']['ActivitySum'];
 export type AgentSelf = components['schemas']['AgentSelf'];
 export type AuthKind = components['schemas']['AuthKind'];
 export type BTreeMap = components['schemas']['BTreeMap'];
@@ -3251,7 +3329,10 @@ export type ContainerSummary = components['schemas']['ContainerSummary'];
 export type CountInterval = components['schemas']['CountInterval'];
 export type CountedFrom = components['schemas']['CountedFrom'];
 export type CountedWindow = components['schemas']['CountedWindow'];
+export type CpuContention = components['schemas']['CpuContention'];
 export type CpuCoverage = components['schemas']['CpuCoverage'];
+export type CpuHolderKind = components['schemas']['CpuHolderKind'];
+export type CpuHolderTime = components['schemas']['CpuHolderTime'];
 export type CpuThrottling = components['schemas']['CpuThrottling'];
 export type CreateCheckup = components['schemas']['CreateCheckup'];
 export type CreateTask = components['schemas']['CreateTask'];
@@ -3445,6 +3526,7 @@ export type TaskKind = components['schemas']['TaskKind'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskRequests = components['schemas']['TaskRequests'];
 export type TaskState = components['schemas']['TaskState'];
+export type ThreadActivity = components['schemas']['ThreadActivity'];
 export type ThreadRole = components['schemas']['ThreadRole'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineThread = components['schemas']['TimelineThread'];

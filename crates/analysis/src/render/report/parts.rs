@@ -5,13 +5,15 @@ use profiler_model::{
         Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, LoopLengths,
         Matrix, NetworkReport, Totals, WorkerThread, Workers,
     },
-    float,
+    float, short_time,
 };
 
 use super::document::{Block, Inline, Piece, plain, quoted};
 
 /// Threads that are written.
 const THREADS: usize = 16;
+/// Processes that had the CPU and are named.
+const HOLDERS: usize = 6;
 /// Stalls that are written, and frames of each.
 const STALLS: usize = 5;
 const STALL_FRAMES: usize = 6;
@@ -169,6 +171,7 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
         threads,
         imbalance,
         throttled,
+        contention,
     } = &diagnosis.workers;
     if threads.is_empty() {
         return Vec::new();
@@ -215,6 +218,16 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
             "The busiest worker has {busiest_percent:.1} %, the mean is {mean_percent:.1} %: {ratio:.2} times \
              ({low:.2} to {high:.2}), {sure}."
         ))));
+    }
+    if let Some(contention) = contention.as_ref().filter(|found| found.known_ns > 0) {
+        let waited = short_time(contention.waited_ns);
+        blocks.push(Block::Paragraph(vec![
+            Piece::Plain(format!(
+                "All threads waited {waited} for a CPU. It was with: "
+            )),
+            Piece::Quoted(contention.line(HOLDERS)),
+            Piece::Plain(".".to_owned()),
+        ]));
     }
     if let Some(throttled) = throttled {
         blocks.push(Block::Paragraph(plain(format!(

@@ -145,6 +145,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 cpu_percent: 84.0,
                 share_percent: 100.0,
                 run_queue_percent: None,
+                contention: None,
                 waits: vec![model::WorkerWait {
                     reason: "pipe_write".into(),
                     count: 3,
@@ -166,6 +167,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 throttled_periods: 7,
                 throttled_ns: 1_500_000,
             }),
+            contention: Some(contention(hostile)),
         },
         event_loop: Some(model::EventLoopReport {
             lost: 0,
@@ -270,5 +272,23 @@ pub fn changed() -> CheckupComparison {
             ..comparison::ComparedFindings::default()
         },
         verdict: "It fell.".into(),
+    }
+}
+
+/// One process with a name that it chose, and what is not known.
+fn contention(hostile: &str) -> profiler_model::CpuContention {
+    profiler_model::CpuContention {
+        waited_ns: 3_000_000,
+        known_ns: 2_000_000,
+        holders: vec![profiler_model::CpuHolderTime {
+            kind: profiler_model::CpuHolderKind::Process,
+            title: hostile.to_owned(),
+            name: Some("spin".to_owned()),
+            pid: Some(8),
+            container: None,
+            container_name: Some("shop/cart/app".to_owned()),
+            ns: 2_000_000,
+            share_percent: 66.7,
+        }],
     }
 }
