@@ -1,12 +1,12 @@
-//! Names for addresses. All work here blocks and runs on the collector's own thread.
+//! Names for addresses. All work here blocks and runs on one thread that all collections share (`service`).
 //!
 //! ```text
 //! address -> maps (mapping, file offset) -> modules (module_file -> elf_copy -> native)
 //!                                        -> vdso | perf_map          kernel (kallsyms)
 //! ```
 //!
-//! Everything that comes from a target is hostile: its files are opened by `module_file`, copied
-//! by `elf_copy`, checked by `dwarf_check`, and only the copy reaches the ELF library, whose
+//! Everything that comes from a target is hostile: its files are opened by `profiler_image::module_file`, copied
+//! by `profiler_image::elf_copy`, checked by `dwarf_check`, and only the copy reaches the ELF library, whose
 //! panics end at `native`. A name is given only when a symbol, a debug entry or a perf-map entry
 //! says that the address is inside of it. In stripped C++ programs `inferred` says which class or
 //! source file a function belongs to, marked as such; everything else stays module and offset.

@@ -6,6 +6,7 @@
 //! ```text
 //! rules (file) -> attribute (stack -> cell) -> matrix (sums) -> findings, verdict
 //!                 input -> coverage, totals, workers, network, measures --^
+//!                 input -> latency (inside: samples and waits of the threads with requests) -> verdict
 //! ```
 
 mod file;

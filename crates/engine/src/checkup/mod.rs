@@ -1,10 +1,10 @@
-//! Check-ups: an on-CPU, an off-CPU and a network task on one target at once, and what is read beside
+//! Check-ups: an on-CPU, an off-CPU and a requests task on one target at once, and what is read beside
 //! them, so that a diagnosis can be made at any later time.
 //!
 //! ```text
 //! group "checkup-…":  on_cpu ----\
 //!                     off_cpu ----+--> results in the store --\
-//!                     network ---/                             +--> diagnosis, when it is read
+//!                     requests --/                             +--> diagnosis, when it is read
 //! observer:   accounts of the kernel, Envoy's own counts  ----/
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! System calls on sockets: whether they must be watched, which they are, and where the kernel keeps
-//! what their programs read.
+//! System calls on sockets: which they are, and where the kernel keeps what their programs read. Whether they are watched
+//! is said by `call_plan`.
 
 use btf_rs::Btf;
 use profiler_common::network_calls::{
