@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use profiler_model::{Activity, ActivitySum, Profile, ThreadActivity};
 
-use crate::{
-    idle::IdleRules,
-    render::{
-        summary::{ThreadSummary, identity},
-        wait_reasons::WaitReasons,
-    },
+use crate::render::{
+    summary::{ThreadSummary, identity},
+    wait_reasons::WaitReasons,
 };
 
 /// Counts and nanoseconds by kind, in the order of [`Activity::ALL`].
@@ -23,10 +20,10 @@ pub struct Activities {
 }
 
 impl Activities {
-    /// Of all samples of a profile; empty where it has no waits.
-    pub fn of(profile: &Profile, rules: &IdleRules) -> Self {
+    /// Of all samples of a profile, with what [`crate::idle::IdleRules::classify`] found for it; empty where it has no waits.
+    pub fn of(profile: &Profile, idle: Option<&[Option<usize>]>) -> Self {
         let mut found = Self::default();
-        let Some(idle) = rules.classify(profile) else {
+        let Some(idle) = idle else {
             return found;
         };
         let reasons = WaitReasons::of(profile);

@@ -140,32 +140,59 @@ impl CpuContention {
     }
 }
 
+/// What some threads waited, and who had the CPU meanwhile.
+#[derive(Default)]
+struct Sums<'a> {
+    waited_ns: u64,
+    /// The holder is that of processes.
+    holders: BTreeMap<(CpuHolderKind, Option<&'a CpuHolder>), u64>,
+}
+
 impl Profile {
     /// Who had the CPU while the threads that `keeps` takes waited for one.
     pub fn cpu_contention(&self, keeps: impl Fn(ThreadId) -> bool) -> CpuContention {
+        let mut all = self.cpu_contentions(|thread| keeps(thread).then_some(()));
+        all.remove(&()).unwrap_or_default()
+    }
+
+    /// The same of groups of threads, in one pass; threads without a group are left out, and groups that did not wait.
+    pub fn cpu_contentions<K: Ord>(
+        &self,
+        group: impl Fn(ThreadId) -> Option<K>,
+    ) -> BTreeMap<K, CpuContention> {
+        let mut groups: BTreeMap<K, Sums<'_>> = BTreeMap::new();
         let runnable = |state| matches!(state, ThreadState::Preempted | ThreadState::Woken);
-        let waited_ns = self
-            .samples
-            .iter()
-            .filter(|row| runnable(row.state) && keeps(row.thread))
-            .map(|row| row.total_ns)
-            .fold(0, u64::saturating_add);
+        for row in self.samples.iter().filter(|row| runnable(row.state)) {
+            if let Some(group) = group(row.thread) {
+                let sums = groups.entry(group).or_default();
+                sums.waited_ns = sums.waited_ns.saturating_add(row.total_ns);
+            }
+        }
         let known = self.known_holders();
-        let mut sums: BTreeMap<(CpuHolderKind, Option<&CpuHolder>), u64> = BTreeMap::new();
-        for row in self.contention.iter().filter(|row| keeps(row.thread)) {
-            let Some(holder) = self.holders.get(row.holder as usize) else {
+        for row in &self.contention {
+            let holder = self.holders.get(row.holder as usize);
+            let (Some(group), Some(holder)) = (group(row.thread), holder) else {
                 continue;
             };
             let holder = known_as(&known, holder);
             let kind = self.kind_of_holder(row.thread, holder);
             let process = Some(holder).filter(|_| kind == CpuHolderKind::Process);
-            let sum = sums.entry((kind, process)).or_default();
+            let sums = groups.entry(group).or_default();
+            let sum = sums.holders.entry((kind, process)).or_default();
             *sum = sum.saturating_add(row.ns);
         }
-        let known_ns = sums.values().copied().fold(0, u64::saturating_add);
+        groups
+            .into_iter()
+            .map(|(group, sums)| (group, self.contention_of(sums)))
+            .collect()
+    }
+
+    fn contention_of(&self, sums: Sums<'_>) -> CpuContention {
+        let known_ns = sums.holders.values().copied().fold(0, u64::saturating_add);
         // While a task runs, waits whose stacks are being named are not among the samples yet.
-        let waited_ns = waited_ns.max(known_ns);
+        let waited_ns = sums.waited_ns.max(known_ns);
         let mut holders: Vec<CpuHolderTime> = sums
+            .holders
             .into_iter()
             .map(|((kind, process), ns)| self.holder_time(process, kind, ns, waited_ns))
             .collect();

@@ -10,25 +10,23 @@ const MOST_NAMED = 4;
 /** Rows of the list; the others are one. */
 const MOST_ROWS = 10;
 
-function Holder({ holder, most, all }: { holder: CpuHolderTime; most: number; all: number }) {
-  const { title, name, pid, kind, ns } = holder;
-  return (
-    <li class="holder" data-holder={kind}>
-      <span class="name" title={visible(title)}>
-        {visible(title)} {kind === "process" && name !== null && <span class="muted numeric">{pid}</span>}
-      </span>
-      <span class="muted numeric">{duration(ns)}</span>
-      <meter min={0} max={most} value={ns} aria-hidden="true" />
-      <span class="numeric">{percent(ns, all)}</span>
-    </li>
-  );
-}
-
-function Rest({ title, ns, most, all }: { title: string; ns: number; most: number; all: number }) {
+/** One of the list; nothing where it had no time. */
+function Row(props: {
+  title: string;
+  kind: string;
+  pid?: number | null;
+  ns: number;
+  most: number;
+  all: number;
+  muted?: boolean;
+}) {
+  const { title, kind, pid = null, ns, most, all, muted = false } = props;
   if (ns === 0) return null;
   return (
-    <li class="holder" data-holder={title}>
-      <span class="name muted">{title}</span>
+    <li class="holder" data-holder={kind}>
+      <span class={muted ? "name muted" : "name"} title={visible(title)}>
+        {visible(title)} {pid !== null && <span class="muted numeric">{pid}</span>}
+      </span>
       <span class="muted numeric">{duration(ns)}</span>
       <meter min={0} max={most} value={ns} aria-hidden="true" />
       <span class="numeric">{percent(ns, all)}</span>
@@ -65,16 +63,19 @@ export function ContentionMenu({ contention }: { contention: CpuContention }) {
             had it meanwhile:
           </p>
           <ul class="thread-list">
-            {holders.slice(0, MOST_ROWS).map((holder) => (
-              <Holder
-                key={`${holder.kind} ${holder.pid} ${holder.title}`}
-                holder={holder}
+            {holders.slice(0, MOST_ROWS).map(({ title: holder, kind, name, pid, ns }) => (
+              <Row
+                key={`${kind} ${pid} ${holder}`}
+                title={holder}
+                kind={kind}
+                pid={name === null ? null : pid}
+                ns={ns}
                 most={most}
                 all={waited_ns}
               />
             ))}
-            <Rest title="others" ns={others} most={most} all={waited_ns} />
-            <Rest title="not known" ns={unknown} most={most} all={waited_ns} />
+            <Row title="others" kind="others" ns={others} most={most} all={waited_ns} muted />
+            <Row title="not known" kind="unknown" ns={unknown} most={most} all={waited_ns} muted />
           </ul>
         </>
       )}

@@ -58,7 +58,7 @@ function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
   );
 }
 
-/** Who had the CPU meanwhile is in the title, and below the table for all threads. */
+/** Who had the CPU meanwhile is in the title, and above the table for all threads. */
 function RunQueue({ thread, percent }: { thread: WorkerThread; percent: number }) {
   const { contention } = thread;
   const who =

@@ -109,21 +109,21 @@ pub(super) fn workers(
     list.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
     list.truncate(THREADS);
     let waits = input.off_cpu.filter(|profile| has_waits(profile));
-    let contention = |of: Option<(u32, u32)>| {
-        let profile = waits?;
-        Some(profile.cpu_contention(|thread| {
+    if let Some(profile) = waits {
+        let mut of_threads = profile.cpu_contentions(|thread| {
             let (pid, _, tid) = identity(profile, thread);
-            of.is_none_or(|thread| thread == (pid, tid))
-        }))
-    };
-    for thread in &mut list {
-        thread.contention = contention(Some((thread.pid, thread.tid)));
+            Some((pid, tid))
+        });
+        for thread in &mut list {
+            let contention = of_threads.remove(&(thread.pid, thread.tid));
+            thread.contention = Some(contention.unwrap_or_default());
+        }
     }
     Workers {
         threads: list,
         imbalance,
         throttled: totals::throttled(input),
-        contention: contention(None),
+        contention: waits.map(|profile| profile.cpu_contention(|_| true)),
     }
 }
 

@@ -8,7 +8,17 @@ impl IdleRules {
     /// Takes out what `mode` does not show, and returns how much is idle; `None` when the profile has no
     /// waits.
     pub fn apply(&self, profile: &mut Profile, mode: IdleMode) -> Option<IdleShare> {
-        let Some(found) = self.classify(profile) else {
+        self.apply_classified(profile, mode, self.classify(profile))
+    }
+
+    /// The same with what [`Self::classify`] found for this profile.
+    pub fn apply_classified(
+        &self,
+        profile: &mut Profile,
+        mode: IdleMode,
+        found: Option<Vec<Option<usize>>>,
+    ) -> Option<IdleShare> {
+        let Some(found) = found else {
             if mode == IdleMode::Only {
                 profile.samples.clear();
             }

@@ -15,7 +15,7 @@ use crate::render::{names::names_of_frames, wait_reasons::WaitReasons};
 
 impl IdleRules {
     /// For each sample the number of the first rule that holds; `None` when the profile has no waits.
-    pub(crate) fn classify(&self, profile: &Profile) -> Option<Vec<Option<usize>>> {
+    pub fn classify(&self, profile: &Profile) -> Option<Vec<Option<usize>>> {
         let asleep = |row: &SampleRow| row.state != ThreadState::OnCpu;
         if !profile.samples.iter().any(asleep) {
             return None;

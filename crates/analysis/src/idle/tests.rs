@@ -290,7 +290,7 @@ fn time_is_divided_by_what_is_idle_and_by_reasons() {
         (in_state("io"), 1),
     ]);
     let rules = rules("[[rule]]\nname = \"x\"\nreason = [\"poll\"]\nframes = [\"main\"]");
-    let activities = Activities::of(&found, &rules);
+    let activities = Activities::of(&found, rules.classify(&found).as_deref());
     let sums: Vec<_> = activities
         .sums()
         .into_iter()
@@ -315,5 +315,6 @@ fn time_is_divided_by_what_is_idle_and_by_reasons() {
     assert_eq!(of_first, [(Activity::Idle, 70)]);
     // Without waits there is nothing to divide.
     let on_cpu = profile(&[(in_state("on_cpu"), 2)]);
-    assert_eq!(Activities::of(&on_cpu, &rules).sums(), []);
+    let idle = rules.classify(&on_cpu);
+    assert_eq!(Activities::of(&on_cpu, idle.as_deref()).sums(), []);
 }

@@ -1,51 +1,44 @@
 //! Who had the CPU while threads waited for one: the kernel's numbers of processes become processes.
 
-use std::time::{Duration, Instant};
-
-use profiler_common::{
-    contention::{ContentionKey, HOLDER_IDLE, HOLDER_OUTSIDE, Runs},
-    off_cpu::{WAIT_PREEMPTED, Wait},
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
 };
-use profiler_model::{ContentionRow, CpuHolder, ProcessKey, WaitCounts, WaitRules};
 
-use super::{assembler::SampleAssembler, source::Held};
+use profiler_common::contention::{ContentionKey, HOLDER_IDLE, HOLDER_OUTSIDE, Runs};
+use profiler_model::{ContentionRow, CpuHolder, ProcessKey, ThreadState};
+
+use super::{
+    assembler::SampleAssembler,
+    source::{Counted, Held},
+};
 
 /// Processes that end within it keep a number without a name.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Who had the CPU that threads still wait for at `now_ns`: the one that they left, where the scheduler most often leaves
-/// them.
-pub(super) fn still_held(
-    waits: &[Wait],
-    runs: &[Runs],
-    now_ns: u64,
-    bucket: u32,
-    rules: &WaitRules,
-) -> Vec<Held> {
+/// Who had the CPU for which threads still wait at `now_ns`, of waits that have not ended: the CPU that they left, where
+/// the scheduler most often leaves them.
+pub(super) fn still_held(unfinished: &[Counted], runs: &[Runs], now_ns: u64) -> Vec<Held> {
     let mut held = Vec::new();
-    for wait in waits.iter().filter(|wait| wait.began_ns != 0) {
-        let ready_ns = if wait.wait == WAIT_PREEMPTED {
-            wait.began_ns
-        } else {
-            wait.woken_ns
-        };
-        // Counted where the wait itself is.
-        let mut counts = WaitCounts::default();
-        let is_left_out = counts.leave_out(rules, now_ns.saturating_sub(wait.began_ns));
-        let Some(runs) = runs.get(wait.cpu as usize) else {
+    for Counted {
+        key,
+        state,
+        total_ns,
+        ..
+    } in unfinished
+    {
+        let waits_for_cpu = matches!(state, ThreadState::Preempted | ThreadState::Woken);
+        let Some(runs) = runs.get(key.cpu as usize).filter(|_| waits_for_cpu) else {
             continue;
         };
-        if ready_ns == 0 || is_left_out {
-            continue;
-        }
-        runs.between(ready_ns, now_ns, |holder, ns| {
+        runs.between(now_ns.saturating_sub(*total_ns), now_ns, |holder, ns| {
             let key = ContentionKey {
-                pid: wait.pid,
-                tid: wait.tid,
-                generation: wait.generation,
+                pid: key.pid,
+                tid: key.tid,
+                generation: key.generation,
                 holder,
-                cpu: wait.cpu,
-                bucket,
+                cpu: key.cpu,
+                bucket: key.bucket,
             };
             held.push(Held { key, ns });
         });
@@ -58,11 +51,15 @@ impl SampleAssembler {
     /// name.
     pub(super) fn add_contention(&mut self, held: &[Held]) {
         self.look_for(held);
+        // A few processes have the CPU again and again.
+        let mut holders = HashMap::new();
         for Held { key, ns } in held {
             let image = self.image_of((key.pid, key.tid, key.generation));
             let thread = self.thread_id(key.tid, &image);
-            let holder = self.holder(key.holder);
-            let holder = self.builder.holder(holder);
+            let holder = *holders.entry(key.holder).or_insert_with(|| {
+                let holder = self.holder(key.holder);
+                self.builder.holder(holder)
+            });
             self.earliest_bucket = self.earliest_bucket.min(key.bucket);
             self.builder.wait_for_cpu(ContentionRow {
                 thread,

@@ -510,11 +510,17 @@ impl SampleSession {
             Ok(waits) => {
                 let rules = self.parts.waits.rules;
                 let counts = self.parts.waits.counts();
-                self.rows
-                    .add(unfinished(&waits, now_ns, bucket, &rules, counts));
-                let runs = self.parts.object.runs().unwrap_or_default();
-                self.rows
-                    .add_contention(&still_held(&waits, &runs, now_ns, bucket, &rules));
+                let unfinished = unfinished(&waits, now_ns, bucket, &rules, counts);
+                match self.parts.object.runs() {
+                    Ok(runs) => {
+                        let held = still_held(&unfinished, &runs, now_ns);
+                        self.rows.add_contention(&held);
+                    }
+                    Err(error) => self
+                        .notes
+                        .push(format!("{error}; who had the CPU at the end is missing")),
+                }
+                self.rows.add(unfinished);
                 self.rows.add(not_sampled(&waits, bucket));
             }
             Err(error) => self

@@ -284,7 +284,8 @@ pub(in crate::api) async fn threads(
     let rules = state.parts.idle_rules.clone();
     // Of what is idle too, whatever is shown.
     let (profile, activities) = blocking(move || {
-        let activities = Activities::of(&profile, &rules);
+        let idle = rules.classify(&profile);
+        let activities = Activities::of(&profile, idle.as_deref());
         (profile, activities)
     })
     .await?;

@@ -162,17 +162,15 @@ pub(in crate::api) async fn waits(
     Given((selection, shown)): Given<(SelectionParameters, IdleParameters)>,
 ) -> Result<Json<Waits>, ApiError> {
     let selection = selection.selection("")?;
-    let view = WaitView {
-        idle: shown.idle.unwrap_or_default(),
-        ..WaitView::default()
-    };
-    let profile = read(&state, task_id(id)?, selection).await?;
+    let mode = shown.idle.unwrap_or_default();
+    let mut profile = read(&state, task_id(id)?, selection).await?;
     let rules = state.parts.idle_rules.clone();
     let waits = blocking(move || {
         // Of idle threads too: they wait for a CPU when they have something to do.
         let contention = profile.cpu_contention(|_| true);
-        let activities = Activities::of(&profile, &rules).sums();
-        let (profile, idle) = view.apply(profile, &rules);
+        let found = rules.classify(&profile);
+        let activities = Activities::of(&profile, found.as_deref()).sums();
+        let idle = rules.apply_classified(&mut profile, mode, found);
         Waits::new(&sums(&profile), idle.as_ref(), activities, contention)
     });
     Ok(Json(waits.await?))
