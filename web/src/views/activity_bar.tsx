@@ -1,7 +1,7 @@
 // What threads did with their time, as one bar; a part shows that time alone.
 
 import type { ActivitySum, ThreadActivity } from "../api/types";
-import { duration, percent } from "../lib/format";
+import { duration, percent, visible } from "../lib/format";
 import type { PageState } from "../lib/query_state";
 import { patchRoute } from "../state/route";
 
@@ -53,7 +53,7 @@ export function ActivityBar(props: { activities: readonly ActivitySum[]; byCount
             title={`${duration(sum.total_ns)} in sum over threads. Click to ${isPicked ? "show all but idle again" : "show this alone"}`}
             onClick={() => patchRoute(isPicked ? ALL : cut, "replace")}
           >
-            {sum.title} <b class="numeric">{percent(of(sum), all)}</b>
+            {visible(sum.title)} <b class="numeric">{percent(of(sum), all)}</b>
           </button>
         );
       })}
