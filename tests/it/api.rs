@@ -456,7 +456,17 @@ fn profiles_are_exported_in_every_format() {
     assert!(frames.contains("hot_thirty"), "{frames}");
 
     let columns = agent.api.profile(&id, "flamegraph", "").unwrap();
-    assert_eq!(&columns.body[..4], b"PFG1");
+    assert_eq!(&columns.body[..5], b"PFG1\0");
+    let attributed = agent
+        .api
+        .profile(&id, "flamegraph", "&features=true")
+        .unwrap();
+    assert_eq!(&attributed.body[..5], b"PFG1\x02");
+    let refused = agent
+        .api
+        .get(&format!("{TASKS}/{id}/profile?format=svg&features=true"))
+        .unwrap();
+    assert_problem(&refused, 422, "invalid_field", "features of a picture");
 
     let pprof = targets.folder.join("profile.pb.gz");
     std::fs::write(&pprof, agent.api.profile(&id, "pprof", "").unwrap().body).unwrap();

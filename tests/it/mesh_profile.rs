@@ -16,6 +16,21 @@ fn may_be_envoy(pid: &Value) -> bool {
     comm.is_ok_and(|comm| comm.trim() == "envoy") || !fs::exists(format!("/proc/{pid}")).unwrap()
 }
 
+/// The flame graph colours its frames by the rows of the matrix.
+fn assert_features_are_those_of_the_diagnosis(agent: &Agent, id: &str) {
+    let path = format!("/api/v1/tasks/{id}/diagnosis");
+    let diagnosis = agent.api.get_json(&path).unwrap();
+    let rows = diagnosis["matrix"]["features"].as_array().unwrap();
+    assert_measured!(rows.len() > 2, "{diagnosis:#}");
+    let graph = agent.api.profile(id, "flamegraph", "&features=true");
+    let bytes = graph.unwrap().body;
+    for row in rows {
+        let title = row["title"].as_str().unwrap().as_bytes();
+        let is_there = bytes.windows(title.len()).any(|part| part == title);
+        assert!(is_there, "{row} is not in the flame graph");
+    }
+}
+
 #[test]
 fn both_sidecars_are_sampled_in_their_workers_with_kernel_names() {
     let agent = Agent::start().unwrap();
@@ -61,6 +76,7 @@ fn both_sidecars_are_sampled_in_their_workers_with_kernel_names() {
         let stray = others.find(is_stray);
         assert!(stray.is_none(), "only the sidecars: {stray:?}");
     }
+    assert_features_are_those_of_the_diagnosis(&agent, &by_pid);
     stop_load(&mut mesh);
     let listed = agent
         .api

@@ -217,7 +217,8 @@ export async function flameChecks(checks, browser, mock, shots) {
 
   await checks.run("a high graph has a map beside it, which goes where it is clicked", async () => {
     const { context, page } = await openPage(browser, mock.origin, {
-      viewport: { width: 1000, height: 520 },
+      // So low that the graph is much higher than its window.
+      viewport: { width: 1000, height: 420 },
     });
     await page.goto(mock.url);
     await page.waitForSelector("[role=grid]");
@@ -276,6 +277,7 @@ export async function flameChecks(checks, browser, mock, shots) {
 
   await checks.run("the legend shows one kind or module alone", async () => {
     const { context, page } = await openTask(browser, mock, "id=1");
+    await page.getByRole("button", { name: "Display" }).click();
     await page.locator(".legend-entry", { hasText: "kernel" }).click();
     await page.waitForURL(/search=kind%3Akernel/);
     assert(/% matched/.test(await page.locator("[data-matched]").textContent()), "nothing is said");
@@ -285,6 +287,153 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.waitForURL(/search=mod%3A/);
     await page.locator(".legend-entry", { hasText: "envoy" }).click();
     assert(!(await address(page)).includes("search="), "a second click does not end it");
+    await context.close();
+  });
+
+  await checks.run("the graph has three quarters of the window, and z gives it the rest", async () => {
+    for (const [width, height, least] of [
+      [1440, 900, 0.75],
+      [1024, 768, 0.6],
+    ]) {
+      const { context, page, faults } = await openTask(browser, mock, "id=1");
+      await page.setViewportSize({ width, height });
+      const share = () =>
+        page.locator(".flame-frame").evaluate((frame) => {
+          const box = frame.getBoundingClientRect();
+          return (box.width * box.height) / (innerWidth * innerHeight);
+        });
+      const shown = await share();
+      assert(shown >= least, `${(100 * shown).toFixed(1)} % of ${width} x ${height}`);
+      if (width === 1440) {
+        const bar = await page.locator(".result-bar").boundingBox();
+        assert(bar.height <= 40, `the toolbar is ${bar.height} high`);
+      }
+      await page.focus(tree);
+      await page.keyboard.press("z");
+      await page.locator(".task-page.full").waitFor();
+      assert((await share()) > 0.87, `full screen: ${await share()}`);
+      await page.keyboard.press("z");
+      await page.locator(".task-page.full").waitFor({ state: "detached" });
+      assert(faults.length === 0, faults.join(" | "));
+      await context.close();
+    }
+  });
+
+  await checks.run("a graph that is higher than its window shows the side of its root", async () => {
+    const { context, page } = await openTask(browser, mock, "id=4&unfold=1");
+    await page.setViewportSize({ width: 1024, height: 500 });
+    const at = () =>
+      page.locator(tree).evaluate(({ scrollTop, scrollHeight, clientHeight }) => ({
+        above: scrollTop,
+        below: scrollHeight - clientHeight - scrollTop,
+      }));
+    const flame = await at();
+    assert(flame.below <= 1 && flame.above > 50, `flame: ${JSON.stringify(flame)}`);
+    await page.keyboard.press("2");
+    await page.waitForURL(/layout=icicle/);
+    const icicle = await at();
+    assert(icicle.above <= 1 && icicle.below > 50, `icicle: ${JSON.stringify(icicle)}`);
+    await context.close();
+  });
+
+  await checks.run("start-up frames are one frame until it is clicked", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.focus(tree);
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press("ArrowUp");
+    const folded = await spoken(page);
+    assert(/^3 start-up frames,/.test(folded), folded);
+    const names = await page.locator("[data-details] .origin").textContent();
+    assert(names.startsWith("clone3 › start_thread › "), names);
+    await page.fill("[data-search]", "start_thread");
+    const share = await page.locator("[data-matched] b").textContent();
+    assert(/^8\d\.\d % matched/.test(share), `folded frames are not found: ${share}`);
+    await page.fill("[data-search]", "");
+    await page.focus(tree);
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/unfold=1/);
+    assert(
+      (await spoken(page)).startsWith("clone3,"),
+      `the first of them is selected: ${await spoken(page)}`,
+    );
+    await page.focus(tree);
+    await page.keyboard.press("ArrowUp");
+    assert((await spoken(page)).startsWith("start_thread,"), await spoken(page));
+    await page.getByRole("button", { name: "Display" }).click();
+    await page.getByLabel(/^Fold the frames/).check();
+    assert(!(await address(page)).includes("unfold"), await address(page));
+    await context.close();
+  });
+
+  await checks.run("the menu of a frame opens by pointer and by keys, and does what it says", async () => {
+    const { context, page, faults } = await openTask(browser, mock, "id=1");
+    const menu = page.locator("[data-frame-menu]");
+    const box = await page.locator(tree).boundingBox();
+    // The second row from below: the process of most samples.
+    await page.mouse.click(box.x + 60, box.y + box.height - 27, { button: "right" });
+    await menu.waitFor();
+    const items = await menu.getByRole("menuitem").allTextContents();
+    for (const wanted of [
+      "Zoom in",
+      "Focus",
+      "Hide",
+      "Drop stacks",
+      "Callers and callees",
+      "Explain",
+      "Copy name",
+    ])
+      assert(
+        items.some((text) => text.startsWith(wanted)),
+        `${wanted} is not in ${items}`,
+      );
+    await shot(page, "flame-menu");
+    await page.keyboard.press("Escape");
+    await menu.waitFor({ state: "detached" });
+    assert(await page.locator(tree).evaluate((node) => node === document.activeElement), "the focus is lost");
+    for (let i = 0; i < 6; i += 1) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Shift+F10");
+    await menu.waitFor();
+    assert(
+      (await menu
+        .getByRole("menuitem")
+        .first()
+        .evaluate((node) => node === document.activeElement)) === true,
+    );
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/[?&]x=f-[0-9a-f]{16}/);
+    await menu.waitFor({ state: "detached" });
+    assert(faults.length === 0, faults.join(" | "));
+    await context.close();
+  });
+
+  await checks.run("presets hide plumbing, or show the kernel alone", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    for (const [button, letter, dropped] of [
+      ["Hide Envoy's plumbing", "e", /nothing left out/],
+      ["Kernel only", "e%2Ck", /% of all .* left out/],
+    ]) {
+      await page.getByRole("button", { name: "Display" }).click();
+      await page.getByRole("button", { name: button }).click();
+      await page.waitForURL(new RegExp(`x=${letter}(&|$)`));
+      const text = await page.locator("[data-dropped]").textContent();
+      assert(dropped.test(text), `${button}: ${text}`);
+    }
+    await context.close();
+  });
+
+  await checks.run("frames have the colour of the feature that asked for them", async () => {
+    const { context, page, faults } = await openTask(browser, mock, "id=1");
+    await page.getByRole("button", { name: "Display" }).click();
+    await page.getByRole("button", { name: "By feature" }).click();
+    await page.waitForURL(/colour=feature/);
+    const entry = page.locator(".legend-entry", { hasText: "Routing" });
+    await entry.click();
+    await page.waitForURL(/search=feature%3ARouting/);
+    const matched = await page.locator("[data-matched]").textContent();
+    assert(/^\d+\.\d % matched/.test(matched) && !matched.startsWith("0.0"), matched);
+    await shot(page, "flame-features");
+    assert(faults.length === 0, faults.join(" | "));
     await context.close();
   });
 

@@ -121,18 +121,106 @@ await checks.run("without a token nothing is shown but how to get one", async ()
   await context.close();
 });
 
+await checks.run("a new tab and a link in it take the token of a tab that is open", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.waitForSelector("[role=grid]");
+  const other = await context.newPage();
+  await other.goto(`${mock.origin}/?view=task&id=1`);
+  await other.locator(".flame-canvas").waitFor();
+  assert(!other.url().includes("token"), `the address has it: ${other.url()}`);
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
+await checks.run("an agent that is stopped is told within five seconds, and found again", async () => {
+  const { context, page } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.locator(".health", { hasText: "live" }).waitFor();
+  mock.agent.frozen = true;
+  const stopped = Date.now();
+  await page.getByText("The agent does not answer.").waitFor();
+  const seconds = (Date.now() - stopped) / 1000;
+  mock.agent.frozen = false;
+  // The first second is that of a slow machine.
+  assert(seconds < 6, `told after ${seconds} s`);
+  await page.locator(".health", { hasText: "live" }).waitFor();
+  await context.close();
+});
+
+await checks.run("keys lead out of fields, to the first row, past the rail, and to the graph", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.waitForSelector("[role=grid]");
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("role"));
+  await page.keyboard.press("/");
+  await page.keyboard.type("envoy");
+  await page.keyboard.press("Escape");
+  assert((await page.locator("[data-search]").inputValue()) === "", "Escape does not empty the field");
+  await page.keyboard.press("Escape");
+  assert((await focused()) === "row", `Escape leads to ${await focused()}`);
+  await page.keyboard.press("/");
+  await page.keyboard.press("ArrowDown");
+  assert((await focused()) === "row", `the arrow leads to ${await focused()}`);
+  await page.keyboard.press("g");
+  await page.keyboard.press("t");
+  await page.waitForURL(/view=tasks/);
+  await page.locator("main .openable").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/view=task&id=/);
+  await page.goto(`${mock.origin}/?view=task&id=1`);
+  await page.locator(".flame-canvas").waitFor();
+  assert((await focused()) === "tree", `a result begins with ${await focused()}`);
+  await page.goto(`${mock.origin}/?view=pods`);
+  await page.waitForSelector("[role=grid]");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  const place = await page.evaluate(() => document.activeElement.className);
+  assert(place === "page", `the first Tab stop leads to ${place}`);
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
+await checks.run("a result runs again as it was, or with something changed", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.waitForSelector("[role=grid]");
+  await page.goto(`${mock.origin}/?view=task&id=4`);
+  const asked = () => page.waitForRequest((request) => request.method() === "POST");
+  const [again] = await Promise.all([asked(), page.getByRole("button", { name: "Run again" }).click()]);
+  const spec = again.postDataJSON();
+  assert(spec.kind === "on_cpu" && spec.frequency_hz === 999, JSON.stringify(spec));
+  await page.waitForURL(/view=task&id=(?!4$)\d+/);
+  await page.goto(`${mock.origin}/?view=task&id=4`);
+  await page.getByRole("button", { name: "Edit and run" }).click();
+  await page.getByRole("heading", { name: "Edit and run task 4" }).waitFor();
+  await page.getByRole("button", { name: "30 s", exact: true }).click();
+  const [edited] = await Promise.all([asked(), page.getByRole("button", { name: /^Start/ }).click()]);
+  const changed = edited.postDataJSON();
+  assert(changed.duration_s === 30 && changed.frequency_hz === 999, JSON.stringify(changed));
+  assert(JSON.stringify(changed.target) === JSON.stringify(spec.target), JSON.stringify(changed));
+  await page.waitForURL(/view=task&id=(?!4$)\d+$/);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("n");
+  await page.getByRole("heading", { name: "New task" }).waitFor();
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
 await checks.run("symbol files are given for what has no names", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin, { bypassCSP: true });
   await page.goto(mock.url);
   await page.waitForSelector(ready);
   await page.goto(`${mock.origin}/?view=task&id=1`);
+  await page.locator(".quality-chip > button").click();
   await page.getByRole("button", { name: "61.7 % named" }).click();
   await page
     .locator("[data-names-detail]", {
       hasText: "61.7 % exact, 5.0 % the loop of an interpreter, 33.3 % without a name",
     })
     .waitFor();
-  await page.getByText("/usr/bin/envoy").waitFor();
+  await page.locator("dialog").getByText("/usr/bin/envoy").waitFor();
   if (shots !== undefined) await page.screenshot({ path: `${shots}/symbols.png` });
   const grave = await graveFindings(page);
   assert(grave.length === 0, grave.join("; "));

@@ -28,7 +28,7 @@ import { CONFIG, FEATURES, kernelObjects, measuredRuns, processSymbols } from ".
 import { podList, podReadings } from "./mock_pods.mjs";
 import { requestsOf } from "./mock_requests.mjs";
 import { mockSequence, mockTimeline } from "./mock_time.mjs";
-import { synthetic } from "./synthetic.mjs";
+import { attributed, encode, synthetic } from "./synthetic.mjs";
 
 export const TOKEN = "0123456789abcdef".repeat(4);
 export const HEADERS = {
@@ -65,6 +65,8 @@ class Agent {
   tasks = new Map([...checkupTasks(makeTask), ...firstTasks()].map((task) => [task.id, task]));
   nextId = 11;
   listeners = new Set();
+  /** As if the process was stopped. */
+  frozen = false;
   symbols = [];
   profiles = new Map();
   /** Text from outside is as hostile as it can be. */
@@ -80,6 +82,7 @@ class Agent {
 
   emit(event, data) {
     const sent = this.hostile ? poisoned(data) : data;
+    if (this.frozen) return;
     for (const listener of this.listeners)
       listener.write(`event: ${event}\ndata: ${JSON.stringify(sent)}\n\n`);
   }
@@ -192,14 +195,16 @@ class Agent {
     const frames =
       task.id === "4" ? this.frames : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
     const samples = task.state === "running" ? "" : task.samples;
-    const key = `${frames} ${samples} ${query.get("from")} ${query.getAll("tid")}`;
+    const features = query.get("features") === "true";
+    const key = `${frames} ${samples} ${query.get("from")} ${query.getAll("tid")} ${features}`;
     if (!this.profiles.has(key)) {
       const seed = 7 + query.getAll("tid").length;
       const made = frames === 0 ? null : synthetic(frames, seed, Math.max(task.samples, 1000), this.rename());
       // A bench of so many frames must have them.
       if (task.id === "4" && made.graph.depth.length !== frames)
         throw new Error(`${made.graph.depth.length} frames were made instead of ${frames}`);
-      this.profiles.set(key, made?.bytes ?? emptyProfile());
+      const bytes = features && made !== null ? encode(attributed(made.graph)) : made?.bytes;
+      this.profiles.set(key, bytes ?? emptyProfile());
     }
     return this.profiles.get(key);
   }
@@ -465,6 +470,8 @@ export async function startMock(port = 0, options = {}) {
   agent.processes.push(...manyProcesses(processes));
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
+    // A stopped process takes connections and says nothing.
+    if (agent.frozen) return;
     response.hostile = agent.hostile;
     if (!url.pathname.startsWith("/api/v1/")) return serveFile(url, response);
     const parts = [];
@@ -489,7 +496,15 @@ export async function startMock(port = 0, options = {}) {
   let isLost = false;
   server.on("connection", (socket) => isLost && socket.destroy());
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const timers = [setInterval(() => agent.tick(), tickMs), setInterval(() => agent.advance(), 300)];
+  // The stream is never silent, however seldom there is something new.
+  const beat = () => {
+    if (!agent.frozen) for (const listener of agent.listeners) listener.write(": beat\n\n");
+  };
+  const timers = [
+    setInterval(() => agent.tick(), tickMs),
+    setInterval(() => agent.advance(), 300),
+    setInterval(beat, TICK_MS),
+  ];
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     agent,

@@ -225,6 +225,18 @@ export function requestSettings({
   };
 }
 
+const NO_WAITS = {
+  above: 0,
+  above_ns: 0,
+  below: 0,
+  below_ns: 0,
+  max_wait_ns: null,
+  min_wait_ns: 0,
+  off_cpu_mode: null,
+  sampled: false,
+  summary: "",
+};
+
 export function makeTask(id, change = {}) {
   const now = Date.now() * 1e6;
   return {
@@ -236,6 +248,9 @@ export function makeTask(id, change = {}) {
     duration_s: 10,
     frequency_hz: 99,
     wakers: false,
+    timed: false,
+    waits: NO_WAITS,
+    event_loop: null,
     requests: null,
     effective_frequency_hz: 99,
     state: "finished",

@@ -39,6 +39,13 @@ const USER_NAMES = [
   "<tokio::runtime::task::core::Core<T,S> as core::future::Future>::poll",
   "re2::DFA::InlinedSearchLoop<false, true, false>(re2::DFA::SearchParams*)",
 ];
+/** What all stacks of a thread begin with. */
+const START_NAMES = [
+  "clone3",
+  "start_thread",
+  "Envoy::Thread::PosixThreadFactory::createThread(std::function<void ()>)",
+  "Envoy::Server::WorkerImpl::threadRoutine(Envoy::OptRef<Envoy::Server::GuardDog>, std::function<void ()> const&)",
+];
 const KERNEL_NAMES = [
   "entry_SYSCALL_64_after_hwframe",
   "do_syscall_64",
@@ -73,7 +80,7 @@ function bytesOf() {
 }
 
 /** Writes columns in the PFG1 format. */
-export function encode({ periodNs, labels, depth, self, label }) {
+export function encode({ periodNs, labels, depth, self, label, features }) {
   const { out, varint, byte } = bytesOf();
   const ids = new Map([["", 0]]);
   const id = (text) => {
@@ -81,8 +88,9 @@ export function encode({ periodNs, labels, depth, self, label }) {
     return ids.get(text);
   };
   for (const item of labels) [item.name, item.module, item.file].forEach(id);
+  for (const title of features?.titles ?? []) id(title);
   for (const char of "PFG1") byte(char.charCodeAt(0));
-  varint(0);
+  varint(features === undefined ? 0 : 2);
   varint(periodNs);
   varint(ids.size);
   for (const text of ids.keys()) {
@@ -99,7 +107,46 @@ export function encode({ periodNs, labels, depth, self, label }) {
   }
   varint(depth.length);
   for (const column of [depth, self, label]) for (const value of column) varint(value);
+  if (features !== undefined) {
+    varint(features.titles.length);
+    for (const title of features.titles) varint(id(title));
+    for (const feature of features.of) varint(feature === null ? 0 : feature + 1);
+  }
   return Uint8Array.from(out);
+}
+
+const FEATURES = [
+  ["Routing", /Router|Upstream/],
+  ["Tracing", /Zipkin/],
+  ["Access logs", /Formatter/],
+  ["RBAC", /RBAC/],
+  ["Not attributed", /^/],
+];
+
+/** The graph with a feature for each frame: that of the innermost name that has one; null where they differ. */
+export function attributed(graph) {
+  const { labels, depth, self, label } = graph;
+  const path = [];
+  const own = depth.map((level, node) => {
+    const found = FEATURES.findIndex(([, names], i) => i < 4 && names.test(labels[label[node]].name));
+    path.length = level;
+    path.push(found >= 0 ? found : (path.at(-1) ?? 4));
+    return path[level];
+  });
+  const of = own.map(() => undefined);
+  const parents = [];
+  const up = depth.map((level, node) => {
+    parents[level] = node;
+    return level === 0 ? -1 : parents[level - 1];
+  });
+  const join = (node, feature) => {
+    of[node] = of[node] === undefined || of[node] === feature ? feature : null;
+  };
+  for (let node = depth.length - 1; node >= 0; node -= 1) {
+    if (self[node] > 0 || of[node] === undefined) join(node, own[node]);
+    if (up[node] >= 0) join(up[node], of[node]);
+  }
+  return { ...graph, features: { titles: FEATURES.map(([title]) => title), of } };
 }
 
 function makeLabels(next, rename) {
@@ -153,11 +200,13 @@ function makeLabels(next, rename) {
     );
   for (let i = 0; i < 20; i += 1)
     add(`LazyCompile:*handler${i} /app/server.js`, "/tmp/perf-42.map", "", 0, KIND.jit, SOURCE.perfMap);
+  const startFrom = labels.length;
+  for (const name of START_NAMES) add(name, "/usr/local/bin/envoy", "", 0, KIND.user, SOURCE.elf);
   const kernelFrom = labels.length;
   for (const name of KERNEL_NAMES) add(name, "[kernel]", "", 0, KIND.kernel, SOURCE.kallsyms);
   for (let i = 0; i < 120; i += 1)
     add(`kernel_helper_${i}`, i % 5 === 0 ? "nf_tables" : "[kernel]", "", 0, KIND.kernel, SOURCE.kallsyms);
-  return { labels, kernelFrom };
+  return { labels, startFrom, kernelFrom };
 }
 
 /**
@@ -167,7 +216,7 @@ function makeLabels(next, rename) {
  */
 export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text) => text) {
   const next = random(seed);
-  const { labels, kernelFrom } = makeLabels(next, rename);
+  const { labels, startFrom, kernelFrom } = makeLabels(next, rename);
   const userFrom = 4;
   const nodes = [{ label: 0, total: samples, children: [], kernel: false, level: 0 }];
   const add = (parent, label, total, kernel) => {
@@ -178,6 +227,8 @@ export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text)
   };
   // Rounded down: together they must not have more than the root.
   let envoy = add(nodes[0], 1, Math.floor(samples * 0.83), false);
+  for (let i = startFrom; i < startFrom + START_NAMES.length; i += 1)
+    envoy = add(envoy, i, envoy.total, false);
   for (let i = 0; i < 9; i += 1) envoy = add(envoy, userFrom + i, Math.floor(envoy.total * 0.995), false);
   const httpbin = add(nodes[0], 2, Math.floor(samples * 0.16), false);
   add(nodes[0], 3, Math.floor(samples * 0.01), false);
@@ -192,7 +243,7 @@ export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text)
       if (total < 1) break;
       const kernel = parent.kernel || (parent.level > 6 && next() < 0.07);
       const from = kernel ? kernelFrom : userFrom;
-      const to = kernel ? labels.length : kernelFrom;
+      const to = kernel ? labels.length : startFrom;
       open.push(add(parent, from + Math.floor(next() ** 2 * (to - from)), total, kernel));
     }
   }

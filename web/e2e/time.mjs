@@ -102,6 +102,9 @@ async function heatMaps(checks, page, mock) {
     await page.waitForFunction(() => document.querySelector(".strip-bars path")?.getAttribute("d") !== "");
     const shown = () => page.locator(".shown-samples").textContent();
     await page.locator(".flame-canvas").waitFor();
+    // What it makes room for has come.
+    await page.locator(".quality-chip", { hasText: "%" }).waitFor();
+    await page.getByRole("button", { name: /^All threads/ }).waitFor();
     const box = await strip.boundingBox();
     const asked = await causing(page, /format=flamegraph&from=\d+&to=\d+/, async () => {
       await page.mouse.move(box.x + box.width * 0.25, box.y + box.height / 2);
@@ -260,7 +263,7 @@ async function live(checks, browser, mock) {
     await page.locator(".flame-canvas").waitFor();
     const isProfile = (request) => /tasks\/6\/profile/.test(request.url());
     await page.locator("[role=tree]").focus();
-    for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "Enter"]) await page.keyboard.press(key);
+    for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp", "Enter"]) await page.keyboard.press(key);
     await page.waitForFunction(() => location.search.includes("zoom="));
     const zoomed = await address(page);
     await page.waitForRequest(isProfile);

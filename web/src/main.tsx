@@ -1,5 +1,6 @@
 import { render } from "preact";
-import { takeTokenFromAddress } from "./api/token";
+import { borrowToken, lendToken, takeTokenFromAddress } from "./api/token";
+import { followFullScreen } from "./state/full_screen";
 import { followKernel } from "./state/kernel";
 import { startKeys } from "./state/keys";
 import { reconnect, startLive } from "./state/live";
@@ -14,6 +15,7 @@ import "./styles/page.css";
 import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
+import "./styles/result.css";
 import "./styles/profile.css";
 import "./styles/network.css";
 import "./styles/topology.css";
@@ -31,13 +33,17 @@ window.addEventListener("hashchange", () => {
 startPreferences();
 followHistory();
 startKeys();
-startLive();
-followProbes();
-followKernel();
+followFullScreen();
+lendToken();
 followTitle();
-
-const root = document.getElementById("app");
-if (root !== null) render(<Shell />, root);
+// A tab without a token waits a moment for one of another tab.
+void borrowToken().then(() => {
+  startLive();
+  followProbes();
+  followKernel();
+  const root = document.getElementById("app");
+  if (root !== null) render(<Shell />, root);
+});
 
 // After the first page is drawn.
 setTimeout(() => void fetchPages(), 1_500);

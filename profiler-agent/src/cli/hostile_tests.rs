@@ -10,9 +10,12 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Parser as _;
-use profiler_analysis::render::report::{
-    ReportForm, report,
-    samples::{changed, rich},
+use profiler_analysis::render::{
+    report::{
+        ReportForm, report,
+        samples::{changed, rich},
+    },
+    requests_table,
 };
 use profiler_host::{
     container_names::ContainerDirectory,
@@ -30,9 +33,7 @@ use profiler_protocols::Protocol;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{
-    CliError, asking, diff, doctor, doctor_process, naming, net_table, ps, record, requests_table,
-};
+use super::{CliError, asking, diff, doctor, doctor_process, naming, net_table, ps, record};
 use crate::{
     api,
     config::cli::{Cli, Command, RecordArgs},

@@ -18,7 +18,6 @@ pub mod record;
 pub mod record_command;
 mod record_loops;
 pub mod requests;
-mod requests_table;
 pub mod serve;
 pub mod support_bundle;
 pub mod url;

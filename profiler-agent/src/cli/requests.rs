@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use profiler_analysis::render::requests_table;
 use profiler_host::process::ProcessTable;
 use profiler_model::{
     EdgeSpec, Recording, RequestOptions, RequestSpec, RequestTable, SampleRule, TaskSpec, TaskState,
@@ -10,7 +11,7 @@ use profiler_model::{
 use profiler_recording::{self as recording, Part};
 
 use super::{
-    CliError, flags, requests_table,
+    CliError, flags,
     watching::{self, Watcher},
 };
 use crate::cli::naming::{ask_for, legend, named_table};

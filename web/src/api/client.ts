@@ -76,18 +76,42 @@ function isWrongToken({ code }: Problem): boolean {
   return code === "wrong_token" || code === "too_many_wrong_tokens";
 }
 
-/** Sends a request with the token; resolves to a response with a 2xx status only. */
-export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+/** The agent gives up answers after 30 s by itself; later than that nothing comes any more. */
+const ANSWER_LIMIT_MS = 40_000;
+
+/** Tells the listener that a stream has stopped: a process that is stopped keeps its connections. */
+export function noteSilence(): void {
+  listener("unreachable");
+}
+
+/** Sends a request with the token; resolves to a response with a 2xx status only, which begins within `limitMs`. */
+export async function request(
+  path: string,
+  init: RequestInit = {},
+  limitMs = ANSWER_LIMIT_MS,
+): Promise<Response> {
   const headers = new Headers(init.headers);
   const token = currentToken();
   if (token !== null) headers.set("Authorization", `Bearer ${token}`);
   let response: Response;
+  // The body of an answer may take longer than its beginning.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limitMs);
+  const signal = init.signal ? AbortSignal.any([init.signal, late.signal]) : late.signal;
   try {
-    response = await fetch(`/api/v1${path}`, { ...init, headers, credentials: "omit", redirect: "error" });
+    response = await fetch(`/api/v1${path}`, {
+      ...init,
+      headers,
+      signal,
+      credentials: "omit",
+      redirect: "error",
+    });
   } catch (error) {
     if (init.signal?.aborted) throw error;
     listener("unreachable");
     throw new UnreachableError("the agent does not answer");
+  } finally {
+    clearTimeout(timer);
   }
   if (response.ok) {
     listener("answered");
@@ -286,8 +310,14 @@ export const api = {
   /** The functions below a node of the graph. */
   changes: (a: DiffSide, b: DiffSide, norm: Norm, below: number, signal?: AbortSignal) =>
     json<ChangedFunctions>(diffPath(a, b, { format: "table", norm, below }), signal),
-  profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {
-    const response = await request(profilePath(id, "flamegraph", cut), signal ? { signal } : {});
+  profileBytes: async (
+    id: string,
+    cut: ProfileCut,
+    features: boolean,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array> => {
+    const path = profilePath(id, "flamegraph", cut) + (features ? "&features=true" : "");
+    const response = await request(path, signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());
   },
   exportBlob: async (id: string, format: ProfileFormat, cut: ProfileCut): Promise<Blob> =>

@@ -2,9 +2,9 @@
 // connection breaks, and never reconnects by itself: `state/live.ts` decides that.
 
 import { EventParser, type ServerEvent } from "../lib/sse";
-import { request } from "./client";
+import { noteSilence, request } from "./client";
 
-/** The agent sends a comment each 15 s; a stream that is silent for longer is dead. */
+/** A stream that is silent for longer is dead: the agent sends a comment each 15 s. */
 const SILENCE_LIMIT_MS = 40_000;
 
 /** Reads events until the stream ends. Rejects like `request`, or when the stream breaks. */
@@ -13,8 +13,9 @@ export async function readEvents(
   deliver: (event: ServerEvent) => void,
   opened: () => void,
   signal: AbortSignal,
+  silenceMs = SILENCE_LIMIT_MS,
 ): Promise<void> {
-  const response = await request(path, { signal, headers: { Accept: "text/event-stream" } });
+  const response = await request(path, { signal, headers: { Accept: "text/event-stream" } }, silenceMs);
   if (response.body === null) return;
   opened();
   const reader = response.body.getReader();
@@ -24,7 +25,10 @@ export async function readEvents(
   try {
     for (;;) {
       clearTimeout(silence);
-      silence = setTimeout(() => void reader.cancel(), SILENCE_LIMIT_MS);
+      silence = setTimeout(() => {
+        noteSilence();
+        void reader.cancel();
+      }, silenceMs);
       const { done, value } = await reader.read();
       if (done) return;
       parser.feed(decoder.decode(value, { stream: true }));

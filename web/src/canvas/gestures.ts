@@ -1,4 +1,5 @@
-// Wheel and drag on a flame graph: Ctrl and the wheel change how much is shown, a drag moves it.
+// Wheel, drag and menu on a flame graph: Ctrl and the wheel change how much is shown, a drag moves it, the
+// right button or a long press asks for what can be done.
 
 /** A shorter drag is a click. */
 const LEAST_DRAG_PX = 4;
@@ -8,6 +9,8 @@ const NOTCH_PX = 120;
 /** Wheels that count lines or pages instead of pixels. */
 const LINE_PX = 16;
 const PAGE_PX = 400;
+/** A finger that stays so long asks for the menu; not all browsers say so by themselves. */
+const LONG_PRESS_MS = 550;
 
 export interface Gestures {
   /** Shows `factor` of the width around a place in the window. */
@@ -15,6 +18,8 @@ export interface Gestures {
   /** Moves the view by this many pixels. */
   readonly moved: (dx: number, dy: number) => void;
   readonly clicked: (clientX: number, clientY: number) => void;
+  /** Says whether there is a menu for this place. */
+  readonly asked: (clientX: number, clientY: number) => boolean;
 }
 
 function pixels(delta: number, mode: number): number {
@@ -27,6 +32,7 @@ function pixels(delta: number, mode: number): number {
 export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, signal: AbortSignal): void {
   let last: { x: number; y: number } | null = null;
   let dragged = false;
+  let start = { x: 0, y: 0 };
 
   canvas.addEventListener(
     "wheel",
@@ -43,18 +49,38 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
     { signal, passive: false },
   );
   const options = { signal, passive: true };
+  let press: ReturnType<typeof setTimeout> | undefined;
+  canvas.addEventListener(
+    "contextmenu",
+    (event) => {
+      clearTimeout(press);
+      last = null;
+      if (gestures.asked(event.clientX, event.clientY)) event.preventDefault();
+    },
+    { signal },
+  );
   canvas.addEventListener(
     "pointerdown",
     (event) => {
+      clearTimeout(press);
+      dragged = false;
+      if (event.pointerType === "touch") {
+        const { clientX, clientY } = event;
+        press = setTimeout(() => {
+          // The click at its end is part of it.
+          dragged = gestures.asked(clientX, clientY);
+        }, LONG_PRESS_MS);
+        start = { x: clientX, y: clientY };
+      }
       if (event.button !== 0 || event.pointerType === "touch") return;
       last = { x: event.clientX, y: event.clientY };
-      dragged = false;
     },
     options,
   );
   canvas.addEventListener(
     "pointermove",
     (event) => {
+      if (Math.hypot(event.clientX - start.x, event.clientY - start.y) > LEAST_DRAG_PX) clearTimeout(press);
       if (last === null) return;
       const [dx, dy] = [event.clientX - last.x, event.clientY - last.y];
       if (!dragged && Math.hypot(dx, dy) < LEAST_DRAG_PX) return;
@@ -69,6 +95,7 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
     options,
   );
   const ended = (): void => {
+    clearTimeout(press);
     last = null;
     canvas.classList.remove("dragged");
   };

@@ -1,8 +1,8 @@
 // Colours of frames. Hue tells the category and, inside a category, the module; a mark that is not
 // a colour tells the category too (see painter.ts). Contrast of text on every fill is above 7:1.
 
-import { hashText } from "../lib/flame_index";
-import { Kind, type Label, NameSource } from "../lib/flamegraph";
+import { type FlameIndex, hashText, labelOf } from "../lib/flame_index";
+import { Kind, type Label, MIXED, NameSource } from "../lib/flamegraph";
 import type { ColourMode } from "../lib/query_state";
 
 export type Mark = "none" | "hatched" | "italic" | "bold" | "dotted" | "striped";
@@ -80,7 +80,7 @@ export type Colouring = "kind" | ReadonlyMap<string, number>;
  * modules some look alike; the legend and the tooltip name them.
  */
 export function colouring(mode: ColourMode, labels: readonly Label[]): Colouring {
-  if (mode === "kind") return "kind";
+  if (mode !== "module") return "kind";
   const modules = [...new Set(labels.map(({ module }) => module))].sort();
   return new Map(modules.map((module, i) => [module, (i * GOLDEN_ANGLE) % 360]));
 }
@@ -118,6 +118,41 @@ export function styleOf(label: Label, theme: Theme, by: Colouring): FrameStyle {
     dottedOutline:
       code && label.kind !== Kind.Other && label.kind !== Kind.Marker && label.source === NameSource.None,
     striped: label.kind === Kind.Marker || label.kind === Kind.Other,
+  };
+}
+
+/** Frames whose samples belong to several features have no hue. */
+function featureTone(feature: number, theme: Theme): string {
+  if (feature === MIXED) return `oklch(${(theme.lightness + 0.04).toFixed(3)} 0.006 260`;
+  const hue = (20 + feature * GOLDEN_ANGLE) % 360;
+  return `oklch(${theme.lightness.toFixed(3)} ${(theme.chroma * 1.15).toFixed(3)} ${hue.toFixed(0)}`;
+}
+
+/** The fill of a feature, for the legend. */
+export function featureFill(feature: number, theme: Theme): string {
+  return `${featureTone(feature, theme)})`;
+}
+
+/** Styles by node: the hue is the feature's, the marks are those of the kind. Null without features. */
+export function featureStyles(index: FlameIndex, theme: Theme): ((node: number) => FrameStyle) | null {
+  const { features, label } = index.graph;
+  if (features === undefined) return null;
+  const known = new Map<number, FrameStyle>();
+  return (node) => {
+    const feature = features.of[node]!;
+    const key = label[node]! * (MIXED + 1) + feature;
+    let style = known.get(key);
+    if (style === undefined) {
+      const tone = featureTone(feature, theme);
+      style = {
+        ...styleOf(labelOf(index, node), theme, "kind"),
+        fill: `${tone})`,
+        faded: `${tone} / ${theme.fadedAlpha})`,
+        thin: `${tone} / 0.75)`,
+      };
+      known.set(key, style);
+    }
+    return style;
   };
 }
 

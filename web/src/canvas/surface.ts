@@ -17,11 +17,13 @@ const ZOOM_MS = 140;
 /** Delay after the last movement before it is reported. */
 const SETTLED_MS = 160;
 /** Graphs higher than this many screens have a map beside them. */
-const MAPPED_SCREENS = 2;
+const MAPPED_SCREENS = 1.5;
 
 export interface SurfaceEvents {
   /** A frame was clicked. */
   readonly picked: (node: number) => void;
+  /** What can be done with a frame is asked for, at a place in the window. */
+  readonly asked?: (node: number, x: number, y: number) => void;
   /** The pointer is over `node` (-1: over none) at a place in the window. */
   readonly hovered: (node: number, x: number, y: number) => void;
   /** The reader has moved to this part of the width (null: all of it); `left` when it is not inside the zoomed frame. */
@@ -92,6 +94,12 @@ export class FlameSurface {
         clicked: (clientX, clientY) => {
           const node = this.hit(clientX, clientY);
           if (node >= 0) this.events.picked(node);
+        },
+        asked: (clientX, clientY) => {
+          const node = this.hit(clientX, clientY);
+          if (node < 0 || this.events.asked === undefined) return false;
+          this.events.asked(node, clientX, clientY);
+          return true;
         },
       },
       this.stop.signal,
@@ -339,6 +347,18 @@ export class FlameSurface {
       this.placeMark();
     }
     this.events.hovered(node, x, y);
+  }
+
+  /** Where the left end of a frame is in the window, inside what is shown. */
+  placeOf(node: number): { x: number; y: number } {
+    const box = this.canvas.getBoundingClientRect();
+    const scale = this.width / (this.range.right - this.range.left);
+    const from = ((this.index?.start[node] ?? 0) - this.range.left) * scale;
+    const top = this.rowTop((this.index?.graph.depth[node] ?? 0) + (this.growth === "up" ? 0 : 1));
+    return {
+      x: box.left + Math.min(this.width, Math.max(0, from)),
+      y: box.top + Math.min(this.height, Math.max(0, top)),
+    };
   }
 
   private placeMark(): void {

@@ -190,8 +190,10 @@ function climb(index: FlameIndex, start: Start): FlameGraph {
       amountAt[node] = 0;
     }
   }
+  // Which feature the samples of a merged caller belong to is not known.
+  const { features: _, ...rest } = graph;
   return {
-    ...graph,
+    ...rest,
     labels,
     depth: Uint32Array.from(outDepth),
     self: Float64Array.from(outSelf),

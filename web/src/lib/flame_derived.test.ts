@@ -12,8 +12,9 @@ import {
   type Transform,
   type TransformKind,
 } from "./flame_transform";
-import type { FlameGraph, Label } from "./flamegraph";
+import { type FlameGraph, Kind, type Label, MIXED } from "./flamegraph";
 import { functionTable } from "./functions";
+import { searchFeatures } from "./search";
 import { graphOf, label, randomGraph, seeded } from "./testing";
 
 /** The stacks of a tree as `a;b;c` with their samples, the plain way. */
@@ -390,5 +391,88 @@ describe("keys", () => {
     expect(findFunction(labels, "0123456789abcdef")).toBe(-1);
     expect(findModule(labels, moduleKey("/bin/app"))).toBe("/bin/app");
     expect(findModule(labels, moduleKey(""))).toBeNull();
+  });
+});
+
+describe("changes for a kind of program", () => {
+  const stacks: readonly (readonly [number, number, string])[] = [
+    [0, 0, "all"],
+    [1, 0, "start_thread"],
+    [2, 0, "Envoy::Server::WorkerImpl::threadRoutine(Envoy::OptRef<Envoy::Server::GuardDog>)"],
+    [3, 1, "event_base_loop"],
+    [4, 2, "std::_Function_handler<void (unsigned int), Envoy::Event::FileEventImpl>::_M_invoke(x)"],
+    [5, 4, "Envoy::Network::ConnectionImpl::onReadReady()"],
+    [6, 8, "kernel_entry"],
+    [7, 16, "tcp_sendmsg"],
+    [5, 32, "tokio::runtime::task::raw::poll"],
+    [6, 64, "<core::pin::Pin<P> as core::future::Future>::poll"],
+    [7, 128, "shop::handle"],
+  ];
+  const graph = graphOf(stacks);
+  const labels = graph.labels.map((item) =>
+    ["kernel_entry", "tcp_sendmsg"].includes(item.name) ? { ...item, kind: Kind.Kernel } : item,
+  );
+  const index = indexFlameGraph({ ...graph, labels });
+  const changedBy = (kind: TransformKind) => applyTransforms(index, [{ kind, key: "" }]);
+  const stackOf = (kind: TransformKind, name: string): string | undefined =>
+    [...folded(changedBy(kind).index.graph).keys()].find((stack) => stack.endsWith(name));
+
+  it("hides Envoy's plumbing and keeps every sample", () => {
+    expect(changedBy("envoy").dropped).toBe(0);
+    expect(stackOf("envoy", "onReadReady()")).toBe(
+      "all;start_thread;Envoy::Network::ConnectionImpl::onReadReady()",
+    );
+    expect(folded(changedBy("envoy").index.graph).get("all;start_thread")).toBe(3);
+  });
+
+  it("hides tokio and std and keeps every sample", () => {
+    expect(changedBy("runtime").dropped).toBe(0);
+    expect(stackOf("runtime", "shop::handle")).not.toMatch(/tokio|core::|start_thread/);
+  });
+
+  it("shows the kernel alone and says what it leaves out", () => {
+    const { index: kernel, dropped } = changedBy("kernel");
+    expect(folded(kernel.graph)).toEqual(
+      new Map([
+        ["all;kernel_entry", 8],
+        ["all;kernel_entry;tcp_sendmsg", 16],
+      ]),
+    );
+    expect(dropped).toBe(index.total[0]! - 24);
+  });
+
+  it("keeps features where all samples of a merged frame belong to one", () => {
+    const same = indexFlameGraph({
+      ...graphOf([
+        [0, 0, "all"],
+        [1, 0, "a"],
+        [2, 1, "work"],
+        [1, 0, "b"],
+        [2, 2, "work"],
+        [2, 4, "rest"],
+      ]),
+      features: { titles: ["one", "two"], of: Uint16Array.of(MIXED, 0, 0, MIXED, 0, 1) },
+    });
+    const key = (name: string) => functionKey(same.graph.labels.find((item) => item.name === name)!);
+    const merged = applyTransforms(same, [
+      { kind: "merge", key: key("a") },
+      { kind: "merge", key: key("b") },
+    ]).index;
+    const features = [...merged.graph.label.keys()].map((node) => [
+      merged.graph.labels[merged.graph.label[node]!]!.name,
+      merged.graph.features?.of[node],
+    ]);
+    expect(features).toEqual([
+      ["all", MIXED],
+      ["rest", 1],
+      ["work", 0],
+    ]);
+    expect(searchFeatures(merged, "one").union).toBe(3);
+  });
+
+  it("stands in the address as one letter", () => {
+    for (const kind of ["envoy", "runtime", "kernel"] as const)
+      expect(parseTransforms(formatTransforms([{ kind, key: "" }]))).toEqual([{ kind, key: "" }]);
+    expect(parseTransforms("e-0123456789abcdef,kk")).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@
 // and only those of the others are looked up.
 
 import { ranks } from "./flame_keys";
-import type { FlameGraph, Label } from "./flamegraph";
+import { type FlameGraph, type Label, MIXED } from "./flamegraph";
 
 const NONE = -1;
 /** For `from` of a child that may be there already. */
@@ -20,13 +20,18 @@ export class Grower {
   private readonly owner: Int32Array;
   /** 1 for new nodes whose children come from several places: those children are in the table. */
   private readonly mixed: Uint8Array;
+  /** Features of the old nodes and of the new ones; null without them. */
+  private readonly from: Uint16Array | null;
+  private readonly feature: Uint16Array | null;
   private table = new Int32Array(1024).fill(NONE);
   private inTable = 0;
   private count = 1;
 
   /** Never makes more than `capacity` nodes below the root. */
-  constructor(rootLabel: number, rootOwner: number, capacity: number) {
+  constructor(rootLabel: number, rootOwner: number, capacity: number, features: Uint16Array | null) {
     const size = capacity + 1;
+    this.from = features;
+    this.feature = features === null ? null : new Uint16Array(size);
     this.parent = new Int32Array(size);
     this.label = new Uint32Array(size);
     this.self = new Float64Array(size);
@@ -41,6 +46,7 @@ export class Grower {
     this.lastChild[0] = NONE;
     this.next[0] = NONE;
     this.owner[0] = rootOwner;
+    if (this.feature !== null) this.feature[0] = this.from![rootOwner]!;
   }
 
   /**
@@ -53,7 +59,10 @@ export class Grower {
       this.mix(up);
     }
     const found = this.table[this.slot(up, label)]!;
-    if (found !== NONE) return found;
+    if (found !== NONE) {
+      if (this.feature !== null && this.feature[found] !== this.from![node]) this.feature[found] = MIXED;
+      return found;
+    }
     const made = this.append(up, label, node);
     this.insert(made);
     return made;
@@ -69,6 +78,7 @@ export class Grower {
     this.parent[made] = up;
     this.label[made] = label;
     this.owner[made] = node;
+    if (this.feature !== null) this.feature[made] = this.from![node]!;
     this.firstChild[made] = NONE;
     this.lastChild[made] = NONE;
     this.next[made] = NONE;
@@ -112,12 +122,14 @@ export class Grower {
     const depth = new Uint32Array(count);
     const self = new Float64Array(count);
     const label = new Uint32Array(count);
+    const feature = this.feature && new Uint16Array(count);
     let node = 0;
     let level = 0;
     for (let at = 0; ; at += 1) {
       depth[at] = level;
       self[at] = this.self[node]!;
       label[at] = this.label[node]!;
+      if (feature !== null) feature[at] = this.feature![node]!;
       if (this.mixed[node] === 1) this.order(node, ranks(labels));
       if (this.firstChild[node] !== NONE) {
         node = this.firstChild[node]!;
@@ -128,7 +140,10 @@ export class Grower {
         node = this.parent[node]!;
         level -= 1;
       }
-      if (node <= 0) return { ...base, labels, depth, self, label };
+      if (node <= 0) {
+        const features = base.features && feature && { features: { ...base.features, of: feature } };
+        return { ...base, labels, depth, self, label, ...features };
+      }
       node = this.next[node]!;
     }
   }

@@ -20,6 +20,8 @@ export interface FlameIndex {
   readonly rows: number;
   /** Names the path from the root to a node; stays the same when the profile is fetched again. */
   readonly pathHash: readonly [Uint32Array, Uint32Array];
+  /** Labels that stand for several folded frames (lib/flame_fold.ts), with the labels of these. */
+  readonly folds?: ReadonlyMap<number, readonly number[]>;
 }
 
 const FNV_PRIME = 0x01000193;

@@ -11,8 +11,10 @@ import { findFunction, findModule, functionKey, functionOf, isKey, moduleKey } f
 import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 import { fileName } from "./format";
 
-/** What is done with the function of a key, or with a module, or with processes and threads. */
-export type TransformKind = "focus" | "merge" | "drop" | "recursion" | "module" | "processes";
+/** What is done with the function of a key, or with a module; the others need no key. */
+export type TransformKind = "focus" | "merge" | "drop" | "recursion" | "module" | Preset | "processes";
+/** Changes that are made for a kind of program. */
+export type Preset = "envoy" | "runtime" | "kernel";
 
 export interface Transform {
   readonly kind: TransformKind;
@@ -29,7 +31,11 @@ const LETTERS: Readonly<Record<TransformKind, string>> = {
   recursion: "r",
   module: "c",
   processes: "p",
+  envoy: "e",
+  runtime: "t",
+  kernel: "k",
 };
+const KEYLESS: readonly TransformKind[] = ["processes", "envoy", "runtime", "kernel"];
 const KINDS = Object.keys(LETTERS) as TransformKind[];
 
 /** Reads the list of the address bar; what is not understood is left out. */
@@ -38,7 +44,7 @@ export function parseTransforms(text: string): Transform[] {
   for (const item of text.split(",").slice(0, MAX_TRANSFORMS)) {
     const kind = KINDS.find((name) => LETTERS[name] === item[0]);
     if (kind === undefined) continue;
-    if (kind === "processes" ? item === "p" : item[1] === "-" && isKey(item.slice(2)))
+    if (KEYLESS.includes(kind) ? item.length === 1 : item[1] === "-" && isKey(item.slice(2)))
       found.push({ kind, key: item.slice(2) });
   }
   return found;
@@ -104,7 +110,7 @@ export function applyTransforms(index: FlameIndex, transforms: readonly Transfor
 }
 
 function nameOf(labels: readonly Label[], { kind, key }: Transform): string | null {
-  if (kind === "processes") return "";
+  if (KEYLESS.includes(kind)) return "";
   if (kind === "module") return findModule(labels, key);
   return labels[findFunction(labels, key)]?.name ?? null;
 }
@@ -115,6 +121,9 @@ function applyOne(
 ): { graph: FlameGraph | null; name: string | null } {
   const { labels } = index.graph;
   if (transform.kind === "processes") return { graph: mergeProcesses(index), name: "" };
+  if (transform.kind === "envoy" || transform.kind === "runtime")
+    return { graph: mergeNamed(index, PLUMBING[transform.kind]), name: "" };
+  if (transform.kind === "kernel") return { graph: kernelOnly(index), name: "" };
   if (transform.kind === "module") {
     const module = findModule(labels, transform.key);
     return { graph: module === null ? null : collapseModule(index, module), name: module };
@@ -128,7 +137,8 @@ function applyOne(
 
 function nothing(graph: FlameGraph): FlameGraph {
   const root = Uint32Array.of(0);
-  return { ...graph, depth: root, self: Float64Array.of(0), label: graph.label.slice(0, 1) };
+  const { features: _, ...rest } = graph;
+  return { ...rest, depth: root, self: Float64Array.of(0), label: graph.label.slice(0, 1) };
 }
 
 const DROPPED = -1;
@@ -148,7 +158,7 @@ function regrow(
   place: (node: number, up: number, child: Child, join: Child) => number,
 ): FlameGraph {
   const { parent, graph, count } = index;
-  const grower = new Grower(rootLabel, 0, count);
+  const grower = new Grower(rootLabel, 0, count, graph.features?.of ?? null);
   const at = new Int32Array(count);
   let current = 0;
   const child: Child = (up, label) => grower.child(up, label, current, parent[current]!);
@@ -178,6 +188,53 @@ function merge(index: FlameIndex, target: number): FlameGraph {
   return regrow(index, labels, label[0]!, (node, up, child) => {
     if (node === 0) return 0;
     return functions[label[node]!] === target ? up : child(up, label[node]!);
+  });
+}
+
+/** Names of functions that only hand on to others. */
+const PLUMBING: Readonly<Record<"envoy" | "runtime", RegExp>> = {
+  envoy:
+    /^(?:void |decltype\(auto\) |auto )?(?:std::(?:__1::|__ndk1::)?(?:__function::|function<|__invoke|invoke<|__apply|apply<|visit|__variant_detail|_Function_handler|_Function_base|__invoke_impl|__invoke_r)|absl::(?:[a-z_0-9]+::)*(?:AnyInvocable|FunctionRef|LocalInvoker|RemoteInvoker|InvokeObject|InvokeR)|event_base_loop|event_process_active|Envoy::Event::(?:DispatcherImpl::(?:run|runPostCallbacks|post)|FileEventImpl|SchedulableCallbackImpl|LibeventScheduler|TimerImpl)|Envoy::Server::WorkerImpl::threadRoutine|Envoy::Thread::)|(?:::operator\(\)|\$_\d+::__invoke|::__invoke)(?:\(|$)/,
+  runtime:
+    /^<?(?:(?:dyn |&mut |&)?(?:tokio|tokio_util|futures|futures_[a-z]+|std|core|alloc)::|__rust_|rust_begin_|_?_start|start_thread$|clone3?$|__libc_start)/,
+};
+
+/** Like `merge`, of all functions with such names. */
+function mergeNamed(index: FlameIndex, pattern: RegExp): FlameGraph {
+  const { labels, label } = index.graph;
+  const hidden = Uint8Array.from(labels, ({ kind, name }) =>
+    kind !== Kind.Process && kind !== Kind.Thread && isUser(kind) && pattern.test(name.slice(0, 4096))
+      ? 1
+      : 0,
+  );
+  return regrow(index, labels, label[0]!, (node, up, child) => {
+    if (node === 0) return 0;
+    return hidden[label[node]!] === 1 ? up : child(up, label[node]!);
+  });
+}
+
+function isUser(kind: number): boolean {
+  return kind === Kind.User || kind === Kind.InlinedUser || kind === Kind.Jit;
+}
+
+/** The kernel's part of the stacks, below the process; what has none is left out. */
+function kernelOnly(index: FlameIndex): FlameGraph {
+  const { labels, label, self } = index.graph;
+  const kernel = new Uint8Array(index.count);
+  for (let node = 1; node < index.count; node += 1) {
+    const { kind } = labels[label[node]!]!;
+    const above = kernel[index.parent[node]!] === 1;
+    if (above || kind === Kind.Kernel || kind === Kind.InlinedKernel) kernel[node] = 1;
+  }
+  const inKernel = {
+    ...index,
+    graph: { ...index.graph, self: self.map((own, node) => own * kernel[node]!) },
+  };
+  return regrow(inKernel, labels, label[0]!, (node, up, child) => {
+    if (node === 0) return 0;
+    const { kind } = labels[label[node]!]!;
+    const stays = kernel[node] === 1 || kind === Kind.Process || kind === Kind.Thread;
+    return stays ? child(up, label[node]!) : up;
   });
 }
 

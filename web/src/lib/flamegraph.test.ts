@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { indexFlameGraph } from "./flame_index";
-import { decodeFlameGraph, FlameFormatError, type FlameGraph } from "./flamegraph";
+import { decodeFlameGraph, FlameFormatError, type FlameGraph, MIXED } from "./flamegraph";
 import { encode, graphOf, randomGraph, seeded, varint } from "./testing";
 
 const SMALL = graphOf([
@@ -48,10 +48,16 @@ describe("decodeFlameGraph", () => {
     expect([...graph.self]).toEqual([0]);
   });
 
+  it("reads which feature the samples of a node belong to", () => {
+    const features = { titles: ["Tracing", "Routing"], of: Uint16Array.from(SMALL.depth, (_, i) => i % 2) };
+    features.of[0] = MIXED;
+    expect(decodeFlameGraph(encode({ ...SMALL, features })).features).toEqual(features);
+  });
+
   it("names what is wrong", () => {
     refused([], /ends inside the magic/);
     refused([0x50, 0x46, 0x47, 0x32], /does not start with PFG1/);
-    refused([...MAGIC, 2], /unknown flags 2/);
+    refused([...MAGIC, 4], /unknown flags 4/);
     refused([...MAGIC, 1, 0, 5, 1, 4, 9], /more is idle than there is/);
     refused([...MAGIC, 1, 0, 5], /ends inside idle time/);
     refused([...MAGIC, 0, ...new Array(10).fill(0x80), 0], /more than 10 bytes/);
@@ -69,6 +75,12 @@ describe("decodeFlameGraph", () => {
     refused(withStrings(1, ...ROOT_LABEL, 2, 0, 2, 0, 0, 0, 0), /depth 2 after depth 0/);
     refused(withStrings(1, ...ROOT_LABEL, 1, 0, 0, 1), /node label 1 is out of range/);
     refused(withStrings(1, ...ROOT_LABEL, 1, 0, 0, 0, 7), /1 bytes after the last column/);
+    const attributed = withStrings(1, ...ROOT_LABEL, 1, 0, 0, 0);
+    attributed[MAGIC.length] = 2;
+    refused(attributed, /ends inside feature count/);
+    refused([...attributed, 1, 9], /feature title 9 is out of range/);
+    refused([...attributed, 1, 0, 2], /feature of a node 2 is out of range/);
+    refused([...attributed, 1, 0, 1, 0], /1 bytes after the last column/);
   });
 
   it("refuses counts that would allocate more than the data can hold", () => {

@@ -77,11 +77,24 @@ export interface FlameGraph {
   /** Samples whose leaf this node is. */
   readonly self: Float64Array;
   readonly label: Uint32Array;
+  /** Which part of the program asked for the work, where the agent said it. */
+  readonly features?: Features;
 }
+
+/** Features of the diagnosis, such as tracing or a filter. */
+export interface Features {
+  readonly titles: readonly string[];
+  /** For each node the number of the feature that all its samples belong to, or MIXED. */
+  readonly of: Uint16Array;
+}
+
+/** The samples of a node belong to more than one feature. */
+export const MIXED = 0xffff;
 
 /** The server never sends more; a larger answer is refused before it is read. */
 export const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const FLAG_IDLE = 1;
+const FLAG_FEATURES = 2;
 const MAX_VARINT_BYTES = 10;
 const MIN_LABEL_BYTES = 6;
 const MIN_NODE_BYTES = 3;
@@ -218,14 +231,28 @@ export function readIdle(reader: Reader): IdleAmount {
   return { count, ns, totalCount, totalNs };
 }
 
+function readFeatures(reader: Reader, strings: readonly string[], nodes: number): Features {
+  const count = reader.count("feature count", 1);
+  if (count >= MIXED) reader.fail(`${count} features`);
+  const titles: string[] = [];
+  for (let i = 0; i < count; i += 1)
+    titles.push(strings[reader.index("feature title", strings.length)] ?? "");
+  const of = new Uint16Array(nodes);
+  for (let i = 0; i < nodes; i += 1) {
+    const number = reader.index("feature of a node", count + 1);
+    of[i] = number === 0 ? MIXED : number - 1;
+  }
+  return { titles, of };
+}
+
 /** Reads a whole PFG1 file; throws FlameFormatError on anything else. */
 export function decodeFlameGraph(bytes: Uint8Array): FlameGraph {
   const reader = new Reader(bytes);
   reader.start("PFG1");
   const flags = reader.varint("flags");
-  if (flags > FLAG_IDLE) reader.fail(`unknown flags ${flags}`);
+  if (flags > (FLAG_IDLE | FLAG_FEATURES)) reader.fail(`unknown flags ${flags}`);
   const periodNs = reader.varint("period");
-  const idle = flags === FLAG_IDLE ? readIdle(reader) : null;
+  const idle = (flags & FLAG_IDLE) === 0 ? null : readIdle(reader);
   const strings = readStrings(reader);
   const labels = readLabels(reader, strings);
   const count = reader.count("node count", MIN_NODE_BYTES);
@@ -234,6 +261,7 @@ export function decodeFlameGraph(bytes: Uint8Array): FlameGraph {
   const self = readSelf(reader, count);
   const label = new Uint32Array(count);
   for (let i = 0; i < count; i += 1) label[i] = reader.index("node label", labels.length);
+  const features = (flags & FLAG_FEATURES) === 0 ? {} : { features: readFeatures(reader, strings, count) };
   if (reader.left !== 0) reader.fail(`${reader.left} bytes after the last column`);
-  return { periodNs, idle, labels, depth, self, label };
+  return { periodNs, idle, labels, depth, self, label, ...features };
 }

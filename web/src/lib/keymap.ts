@@ -75,6 +75,7 @@ export const KEYMAP: readonly KeyGroup[] = [
       { keys: ["text"], what: "part of a name, any case" },
       { keys: ["/regex/"], what: "regular expression, /regex/i without case" },
       { keys: ["mod:libssl"], what: "part of a module path" },
+      { keys: ["feature:tracing"], what: "part of a feature's title, when colours are by feature" },
       {
         keys: ["kind:kernel"],
         what: "user, inlined, kernel, jit, inferred, unnamed, marker, process, merged",
@@ -107,11 +108,13 @@ export const KEYMAP: readonly KeyGroup[] = [
       { keys: ["5", "6"], either: true, what: "time order, table" },
       { keys: ["i"], what: "flame or icicle" },
       { keys: ["t"], what: "graph or table" },
+      { keys: ["z"], what: "full screen" },
     ],
   },
   {
     title: "Selected frame",
     entries: [
+      { keys: ["Shift", "F10"], what: "all that can be done with it (also the right button)" },
       { keys: ["s"], what: "its callers and callees (sandwich)" },
       { keys: ["f"], what: "focus: only stacks with its function" },
       { keys: ["m"], what: "hide: its function's samples go to the callers" },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NamesQuality, StackQuality } from "../api/types";
-import { lossesPart, mergedPart, namesPart, stacksPart } from "./quality";
+import { chipText, lossesPart, mergedPart, namesPart, stacksPart } from "./quality";
 
 const stacks = (change: Partial<StackQuality>) =>
   ({ stacks: { samples: 0, complete: 0, unverified: 0, incomplete: [], ...change } }) as unknown as {
@@ -8,6 +8,27 @@ const stacks = (change: Partial<StackQuality>) =>
   };
 
 describe("quality of a result", () => {
+  it("says in a few words what is poor, and otherwise how much was sampled", () => {
+    const task = (percent: number, complete: number, lost: number) => ({
+      ...stacks({ samples: 100, complete }),
+      coverage: { percent, sampled_ns: 1, accounted_ns: 1, processes: 1 },
+      losses: lost === 0 ? [] : [{ kind: "map_full", count: lost, meaning: "" }],
+      samples: 100,
+    });
+    const names = { frames: 100, exact: 60, inferred: 30, interpreter: 0, jit: 0, unnamed: 10 };
+    expect(chipText(task(99.5, 100, 0), null)).toEqual({
+      text: "Quality: CPU time 99.5 %",
+      whole: "CPU time 99.5 %, stacks 100.0 %",
+      poor: false,
+    });
+    expect(chipText(task(90, 94, 3), names as unknown as NamesQuality)).toEqual({
+      text: "▲ CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 lost",
+      whole: "CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 lost",
+      poor: true,
+    });
+    expect(chipText({ ...task(99, 0, 1), ...stacks({}), coverage: null }, null).whole).toBe("not known yet");
+  });
+
   it("says how many stacks are whole, and why others are not", () => {
     expect(stacksPart(stacks({})).text).toBe("none yet");
     expect(stacksPart(stacks({ samples: 200, complete: 200 }))).toMatchObject({

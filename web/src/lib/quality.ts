@@ -14,7 +14,48 @@ export interface QualityPart {
 
 /** Below this share a part is marked. */
 const GOOD_STACKS = 0.95;
+/** Sampled of the CPU time, in percent: outside of this range shares may be wrong. */
+const GOOD_COVERAGE: readonly [number, number] = [95, 105];
 const MUCH_MERGED = 0.02;
+/** So much lost of what was recorded is worth a word. */
+const MUCH_LOST = 0.01;
+
+/** What the button says that stands for the quality of a result. */
+export interface ChipText {
+  /** What is poor of it, or the first of its parts. */
+  readonly text: string;
+  /** All of it. */
+  readonly whole: string;
+  readonly poor: boolean;
+}
+
+export function chipText(
+  { coverage, stacks, losses, samples }: Pick<Task, "coverage" | "stacks" | "losses" | "samples">,
+  names: NamesQuality | null,
+): ChipText {
+  const parts: { text: string; poor: boolean }[] = [];
+  if (coverage !== null) {
+    const [least, most] = GOOD_COVERAGE;
+    const { percent: sampled } = coverage;
+    parts.push({ text: `CPU time ${sampled.toFixed(1)} %`, poor: sampled < least || sampled > most });
+  }
+  if (names !== null && names.frames > 0)
+    parts.push({ text: `names ${percent(names.exact + names.inferred, names.frames)}`, poor: isPoor(names) });
+  if (stacks.samples > 0) {
+    const complete = stacks.complete / stacks.samples;
+    parts.push({ text: `stacks ${percent(complete, 1)}`, poor: complete < GOOD_STACKS });
+  }
+  const lost = losses.reduce((sum, loss) => sum + loss.count, 0);
+  if (lost > MUCH_LOST * (samples + lost)) parts.push({ text: `${count(lost)} lost`, poor: true });
+  const poor = parts.filter((part) => part.poor);
+  const whole = parts.map(({ text }) => text).join(", ");
+  return {
+    text:
+      poor.length > 0 ? `▲ ${poor.map(({ text }) => text).join(", ")}` : `Quality: ${parts[0]?.text ?? "–"}`,
+    whole: whole === "" ? "not known yet" : whole,
+    poor: poor.length > 0,
+  };
+}
 
 export function stacksPart({ stacks }: Pick<Task, "stacks">): QualityPart {
   const { samples, complete, unverified, incomplete } = stacks;

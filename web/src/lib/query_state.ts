@@ -20,7 +20,7 @@ export type View =
   | "compare-checkups";
 /** How a profile is drawn: from the root up or down, by leaf, or around one function. */
 export type Layout = "flame" | "icicle" | "inverted" | "sandwich";
-export type ColourMode = "kind" | "module";
+export type ColourMode = "kind" | "module" | "feature";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
 export type Tab = "graph" | "table" | "order";
@@ -67,6 +67,8 @@ export interface PageState {
   /** Changes of what is shown (lib/flame_transform.ts). */
   readonly transforms: string;
   readonly colour: ColourMode;
+  /** The frames that all stacks begin with are drawn one by one. */
+  readonly unfold: boolean;
   /** The panel about the selected frame is open. */
   readonly panel: boolean;
   /** Time range in milliseconds since the start of the task. */
@@ -150,6 +152,7 @@ export const START: PageState = {
   fn: "",
   transforms: "",
   colour: "kind",
+  unfold: false,
   panel: false,
   from: null,
   to: null,
@@ -297,7 +300,8 @@ export function parseState(search: string): PageState {
     part: formatPart(parsePart(text("part"))),
     fn: key("fn"),
     transforms: /^[a-z0-9,-]*$/.test(text("x")) ? text("x") : "",
-    colour: oneOf<ColourMode>(params.get("colour"), ["kind", "module"], "kind"),
+    colour: oneOf<ColourMode>(params.get("colour"), ["kind", "module", "feature"], "kind"),
+    unfold: params.get("unfold") === "1",
     panel: params.get("panel") === "1",
     from: natural(params.get("from")),
     to: natural(params.get("to")),
@@ -367,6 +371,7 @@ export function formatState(state: PageState): string {
   put("fn", state.fn);
   put("x", state.transforms);
   put("colour", state.colour === START.colour ? "" : state.colour);
+  put("unfold", state.unfold ? "1" : "");
   put("panel", state.panel ? "1" : "");
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));

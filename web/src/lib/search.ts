@@ -7,7 +7,9 @@ import { Kind, type Label, NameSource } from "./flamegraph";
 export type Query =
   | { readonly kind: "none" }
   | { readonly kind: "invalid"; readonly reason: string }
-  | { readonly kind: "test"; readonly test: (label: Label) => boolean };
+  | { readonly kind: "test"; readonly test: (label: Label) => boolean }
+  /** Frames whose samples all belong to the features with this in their title. */
+  | { readonly kind: "feature"; readonly title: string };
 
 export interface Matches {
   /** 1 for each node that matches. */
@@ -44,7 +46,7 @@ const SOURCE_NAMES: Readonly<Record<string, number>> = {
   unnamed: NameSource.None,
 };
 
-/** Substring without case, `/regex/` or `/regex/i`, `mod:text`, `kind:kernel|user|inlined|jit|marker|process|inferred|...`. */
+/** Substring without case, `/regex/` or `/regex/i`, `mod:text`, `feature:text`, `kind:kernel|user|inlined|jit|marker|process|inferred|...`. */
 export function parseQuery(text: string): Query {
   const pattern = text.trim();
   if (pattern === "") return { kind: "none" };
@@ -75,6 +77,10 @@ export function parseQuery(text: string): Query {
     if (part === "") return { kind: "none" };
     return { kind: "test", test: (label) => label.module.toLowerCase().includes(part) };
   }
+  if (pattern.startsWith("feature:")) {
+    const title = pattern.slice(8).trim().toLowerCase();
+    return title === "" ? { kind: "none" } : { kind: "feature", title };
+  }
   const part = pattern.toLowerCase();
   return { kind: "test", test: (label) => label.name.toLowerCase().includes(part) };
 }
@@ -85,20 +91,35 @@ export function searchFlameGraph(
   test: (label: Label) => boolean,
   now: () => number = () => performance.now(),
 ): Matches | null {
-  const { labels, label, self } = index.graph;
+  const { labels, label } = index.graph;
   const limit = now() + TIME_LIMIT_MS;
   const hit = new Uint8Array(labels.length);
   for (let i = 0; i < labels.length; i += 1) {
-    if (test(labels[i]!)) hit[i] = 1;
+    // A label that stands for folded frames comes after theirs, and matches when one of them does.
+    const folded = index.folds?.get(i);
+    if (folded === undefined ? test(labels[i]!) : folded.some((label) => hit[label] === 1)) hit[i] = 1;
     if ((i & 63) === 0 && now() > limit) return null;
   }
+  return collect(index, (node) => hit[label[node]!] === 1);
+}
+
+/** Frames of features; none where the graph has no features. */
+export function searchFeatures(index: FlameIndex, title: string): Matches {
+  const { features } = index.graph;
+  if (features === undefined) return collect(index, () => false);
+  const wanted = features.titles.map((name) => name.toLowerCase().includes(title));
+  return collect(index, (node) => wanted[features.of[node]!] ?? false);
+}
+
+function collect(index: FlameIndex, isHit: (node: number) => boolean): Matches {
+  const { self } = index.graph;
   const nodes = new Uint8Array(index.count);
   const list: number[] = [];
   let union = 0;
   let selfSum = 0;
   let coveredUntil = 0;
   for (let i = 0; i < index.count; i += 1) {
-    if (hit[label[i]!] === 0) continue;
+    if (!isHit(i)) continue;
     nodes[i] = 1;
     list.push(i);
     selfSum += self[i]!;

@@ -1,6 +1,6 @@
 // Only for tests: writes PFG1 and makes random trees.
 
-import type { FlameGraph, Label } from "./flamegraph";
+import { type FlameGraph, type Label, MIXED } from "./flamegraph";
 
 /** Pseudo-random numbers in [0, 1), the same for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
@@ -29,12 +29,14 @@ export function encode(graph: FlameGraph): Uint8Array {
   for (const { name, module, file } of graph.labels) {
     for (const text of [name, module, file]) if (!ids.has(text)) ids.set(text, ids.size);
   }
+  const { features } = graph;
+  for (const title of features?.titles ?? []) if (!ids.has(title)) ids.set(title, ids.size);
   const out: number[] = [
     0x50,
     0x46,
     0x47,
     0x31,
-    ...varint(0),
+    ...varint(features === undefined ? 0 : 2),
     ...varint(graph.periodNs),
     ...varint(ids.size),
   ];
@@ -50,6 +52,11 @@ export function encode(graph: FlameGraph): Uint8Array {
   out.push(...varint(graph.depth.length));
   for (const column of [graph.depth, graph.self, graph.label])
     for (const value of column) out.push(...varint(value));
+  if (features !== undefined) {
+    out.push(...varint(features.titles.length));
+    for (const title of features.titles) out.push(...varint(ids.get(title) ?? 0));
+    for (const feature of features.of) out.push(...varint(feature === MIXED ? 0 : feature + 1));
+  }
   return Uint8Array.from(out);
 }
 

@@ -26,6 +26,35 @@ export function focusSearch(): boolean {
   return field !== null;
 }
 
+/** Where the keys of a page go: its graph, the row of its table that is reached by Tab, or the page itself. */
+function focusPage(): void {
+  const places = ["main [role=tree]", "main [role=grid] [data-row][tabindex='0']", "main"];
+  const found = places
+    .map((place) => document.querySelector<HTMLElement>(place))
+    .find((node) => node !== null);
+  found?.focus({ preventScroll: true });
+}
+
+/** The way out of a field: Escape once it is empty, and in a filter the arrow down, or Enter for its first row. */
+function leaveField(event: KeyboardEvent, field: HTMLElement): boolean {
+  if (event.key === "Escape") {
+    // A search field that has text is emptied first, by the browser.
+    if (field instanceof HTMLInputElement && field.type === "search" && field.value !== "") return false;
+    field.blur();
+    focusPage();
+    return true;
+  }
+  if (!field.hasAttribute("data-search")) return false;
+  if (event.key === "ArrowDown") {
+    focusPage();
+    return true;
+  }
+  const first = document.querySelector<HTMLElement>("main [role=grid] .openable:not(.spanning)");
+  if (event.key !== "Enter" || first === null) return false;
+  first.click();
+  return true;
+}
+
 let pendingSince = Number.NEGATIVE_INFINITY;
 let pendingKey = "";
 
@@ -76,7 +105,11 @@ export function startKeys(): void {
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (!singleKeys.value || inTextField(event.target)) return;
+    if (inTextField(event.target)) {
+      if (leaveField(event, event.target as HTMLElement)) event.preventDefault();
+      return;
+    }
+    if (!singleKeys.value) return;
     const before = event.timeStamp - pendingSince < SEQUENCE_MS ? pendingKey : null;
     pendingSince = Number.NEGATIVE_INFINITY;
     if (before === null && beginsSequence(event.key)) {

@@ -24,8 +24,14 @@ function messageOf(error: unknown): string {
   return "The agent does not answer.";
 }
 
-/** `running` fetches again each 2 s, and once more when it turns false. */
-export function useProfile(id: string, cut: ProfileCut, running: boolean, ready: boolean): Profile {
+/** `features` asks for the feature of each frame. `running` fetches again each 2 s, and once more when it turns false. */
+export function useProfile(
+  id: string,
+  cut: ProfileCut,
+  features: boolean,
+  running: boolean,
+  ready: boolean,
+): Profile {
   const [profile, setProfile] = useState<Profile>({ index: null, arrivedAt: null, error: null });
   const cutKey = JSON.stringify(cut);
   const symbols = symbolsRevision.value;
@@ -44,7 +50,7 @@ export function useProfile(id: string, cut: ProfileCut, running: boolean, ready:
         return;
       }
       try {
-        const bytes = await api.profileBytes(id, cut, stop.signal);
+        const bytes = await api.profileBytes(id, cut, features, stop.signal);
         const arrivedAt = performance.now();
         const index = indexFlameGraph(decodeFlameGraph(bytes));
         if (!stop.signal.aborted) setProfile({ index, arrivedAt, error: null });
@@ -61,6 +67,6 @@ export function useProfile(id: string, cut: ProfileCut, running: boolean, ready:
       stop.abort();
       clearTimeout(timer);
     };
-  }, [id, cutKey, running, ready, symbols]);
+  }, [id, cutKey, features, running, ready, symbols]);
   return profile;
 }

@@ -5,18 +5,23 @@ import { render } from "preact";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import { decodeFlameGraph } from "../lib/flamegraph";
 import { type About, bytesOf, parseAbout } from "../lib/offline";
+import { followFullScreen, fullScreen } from "../state/full_screen";
 import { focusSearch, helpOpen, inTextField } from "../state/keys";
 import { nextTheme, singleKeys, startPreferences, themeChoice } from "../state/preferences";
 import { followHistory } from "../state/route";
+import { DisplayMenu } from "../views/display_menu";
 import { Help } from "../views/help";
 import { Icon } from "../views/icons";
-import { ProfileView } from "../views/profile_view";
+import { ProfileSearch, ProfileView } from "../views/profile_view";
+import { useShownProfile } from "../views/shown_profile";
 import { ErrorBox } from "../views/states";
+import { ViewChoice } from "../views/view_choice";
 import "../styles/tokens.css";
 import "../styles/page.css";
 import "../styles/controls.css";
 import "../styles/tables.css";
 import "../styles/flame.css";
+import "../styles/result.css";
 import "../styles/profile.css";
 import "../styles/viewer.css";
 
@@ -33,8 +38,9 @@ async function unpacked(gzip: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
 }
 
 function Viewer({ about, index }: { about: About; index: FlameIndex }) {
+  const profile = useShownProfile(index);
   return (
-    <main class="viewer">
+    <main class={fullScreen.value ? "viewer full" : "viewer"}>
       <header class="viewer-head">
         <h1>{about.title}</h1>
         <p class="muted">
@@ -62,8 +68,13 @@ function Viewer({ about, index }: { about: About; index: FlameIndex }) {
           <Icon name="help" />
         </button>
       </header>
+      <div class="toolbar result-bar">
+        <ViewChoice order={false} />
+        <ProfileSearch profile={profile} />
+        <DisplayMenu index={profile.pane.index} timed={false} attributed={false} />
+      </div>
       <ProfileView
-        index={index}
+        profile={profile}
         arrivedAt={null}
         running={false}
         failed={false}
@@ -98,6 +109,7 @@ function startKeys(): void {
 async function start(root: HTMLElement): Promise<void> {
   startPreferences();
   followHistory();
+  followFullScreen();
   try {
     const about = parseAbout(text("about"));
     const index = indexFlameGraph(decodeFlameGraph(await unpacked(bytesOf(text("profile")))));

@@ -7,6 +7,7 @@ import type { Problem, TaskKind } from "../api/types";
 import { CHECKUP_KINDS, checkupAsCli, checkupAsCurl, checkupSpec } from "../lib/checkup";
 import { visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
+import { formAgain, NEW_FORM, unseenOf } from "../lib/run_again";
 import { remarksOn } from "../lib/task_conflicts";
 import {
   asCli,
@@ -15,13 +16,13 @@ import {
   MAX_FREQUENCY_HZ,
   matchedProcesses,
   measuresWaits,
-  NO_SELECTOR,
   nothingPicked,
   specOf,
   type TargetKind,
   type TaskForm,
   watchesConnections,
 } from "../lib/task_spec";
+import { edited } from "../state/edited";
 import { meta, processes, putTask, tasks } from "../state/live";
 import { probes } from "../state/probes";
 import { openView, patchRoute, route } from "../state/route";
@@ -76,34 +77,27 @@ export function FieldError({ failure, field }: { failure: Failure | null; field:
 const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "tls"];
 
 function close(): void {
+  edited.value = null;
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
 }
 
 export function CreateTask() {
-  const [form, setForm] = useState<TaskForm>(() => ({
-    kind: "on_cpu",
-    target: firstTarget(route.peek()),
-    pids: route.peek().pids,
-    container: route.peek().container,
-    pod: route.peek().pod,
-    selector: NO_SELECTOR,
-    comm: "",
-    cgroup: "",
-    netns: "",
-    duration: route.peek().checkup ? "60" : "10",
-    endless: false,
-    frequency: "99",
-    wakers: false,
-    timed: false,
-    mode: "",
-    minWait: "",
-    maxWait: "",
-    tls: false,
-    duty: "100",
-    bodies: false,
-    rawPaths: false,
-    samples: "slow",
-  }));
+  const again = edited.peek();
+  const [form, setForm] = useState<TaskForm>(() => {
+    const from = route.peek();
+    const { pids, container, pod } = from;
+    const duration = from.checkup ? "60" : NEW_FORM.duration;
+    return (
+      (again === null ? null : formAgain(again)) ?? {
+        ...NEW_FORM,
+        target: firstTarget(from),
+        pids,
+        container,
+        pod,
+        duration,
+      }
+    );
+  });
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
   const change = (part: Partial<TaskForm>): void => {
@@ -114,7 +108,9 @@ export function CreateTask() {
   const all = processes.value;
   const matched = useMemo(() => matchedProcesses(form, all?.values() ?? []), [form, all]);
   const { checkup } = route.value;
-  const result = specOf(form, matched);
+  const plain = specOf(form, matched);
+  const unseen = again !== null && again.kind === form.kind ? unseenOf(again) : {};
+  const result = plain.ok ? { ...plain, spec: { ...plain.spec, ...unseen } } : plain;
   const asked = checkup ? checkupSpec(form, matched) : null;
   const specs = asked === null ? (result.ok ? [result.spec] : []) : asked.ok ? asked.parts : [];
   const remarks = remarksOn({
@@ -144,10 +140,12 @@ export function CreateTask() {
     try {
       if (asked?.ok) {
         const { id } = await checkups.create(asked.spec);
+        edited.value = null;
         openView({ view: "checkup", id });
       } else if (result.ok) {
         const task = await api.create(result.spec);
         putTask(task);
+        edited.value = null;
         openView({ view: "task", id: task.id });
       }
     } catch (error) {
@@ -158,7 +156,11 @@ export function CreateTask() {
   };
 
   return (
-    <Dialog title={checkup ? "Sidecar check-up" : "New task"} class="create" onClose={close}>
+    <Dialog
+      title={checkup ? "Sidecar check-up" : again === null ? "New task" : `Edit and run task ${again.id}`}
+      class="create"
+      onClose={close}
+    >
       <form onSubmit={submit} noValidate>
         <fieldset class="segments">
           <legend>What to measure</legend>

@@ -12,8 +12,9 @@ interface Props {
 }
 
 export function Crumbs({ index, zoomed, zoom }: Props) {
-  const path = ancestry(index, zoomed);
   const part = parsePart(route.value.part);
+  if (zoomed === 0 && part === null) return null;
+  const path = ancestry(index, zoomed);
   const shown = path.length > 7 ? [...path.slice(0, 2), -1, ...path.slice(-4)] : path;
   return (
     <nav class="crumbs" aria-label="Zoom">

@@ -1,9 +1,10 @@
 // One flame graph on the page: canvas, keys, tooltip, and the mirror of the selected frame for screen
 // readers.
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import { DARK, LIGHT } from "../canvas/palette";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { DARK, featureStyles, LIGHT } from "../canvas/palette";
 import { FlameSurface, type Growth } from "../canvas/surface";
+import { foldedNames, isFolded } from "../lib/flame_fold";
 import { childCount, contains, type FlameIndex, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
 import { type TransformKind, transformOf } from "../lib/flame_transform";
 import { parsePart } from "../lib/flame_window";
@@ -16,6 +17,7 @@ import { dark, singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
 import { addTransform } from "../state/transforms";
 import { describe, Numbers, Origin, type Reading } from "./frame_facts";
+import { FrameMenu, type MenuPlace } from "./frame_menu";
 
 interface Props {
   readonly index: FlameIndex;
@@ -73,6 +75,7 @@ export function FlameCanvas(props: Props) {
   const pointer = useRef({ x: 0, y: 0 });
   const surface = useRef<FlameSurface | null>(null);
   const [hovered, setHovered] = useState(-1);
+  const [menu, setMenu] = useState<MenuPlace | null>(null);
   const latest = useRef(props);
   latest.current = props;
   const theme = dark.value ? DARK : LIGHT;
@@ -93,6 +96,10 @@ export function FlameCanvas(props: Props) {
           latest.current.onSelect(node);
           latest.current.onZoom(node);
         },
+        asked: (node, x, y) => {
+          latest.current.onSelect(node);
+          setMenu({ node, x, y });
+        },
         hovered: (node, x, y) => {
           pointer.current = { x, y };
           setHovered(node);
@@ -106,6 +113,9 @@ export function FlameCanvas(props: Props) {
     made.setGrowth(growth);
     made.setColour(colour);
     surface.current = made;
+    // The keys of the graph work at once, unless the reader is somewhere already.
+    if (latest.current.part !== undefined && document.activeElement === document.body)
+      scroller.current.focus({ preventScroll: true });
     const offered = (): Promise<Blob | null> => made.picture();
     picture.value = offered;
     return () => {
@@ -123,6 +133,10 @@ export function FlameCanvas(props: Props) {
   useEffect(() => surface.current?.setTheme(theme), [theme]);
   useEffect(() => surface.current?.setGrowth(growth), [growth]);
   useEffect(() => surface.current?.setColour(colour), [colour]);
+  useEffect(
+    () => surface.current?.setNodeStyle(colour === "feature" ? featureStyles(index, theme) : null),
+    [index, theme, colour],
+  );
   useEffect(() => {
     if (props.part !== undefined) surface.current?.setPart(parsePart(props.part));
     surface.current?.zoom(zoomed);
@@ -167,7 +181,20 @@ export function FlameCanvas(props: Props) {
     else return false;
     return true;
   };
+  const closeMenu = useCallback((back: boolean): void => {
+    setMenu(null);
+    if (back) scroller.current?.focus({ preventScroll: true });
+  }, []);
+  const openMenu = (): void => {
+    const node = selected < 0 ? zoomed : selected;
+    setMenu({ node, ...(surface.current?.placeOf(node) ?? { x: 0, y: 0 }) });
+  };
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) {
+      event.preventDefault();
+      openMenu();
+      return;
+    }
     if (sequencePending() || event.ctrlKey || event.metaKey || event.altKey) return;
     const { key } = event;
     if (event.shiftKey && (key === "ArrowLeft" || key === "ArrowRight"))
@@ -218,15 +245,37 @@ export function FlameCanvas(props: Props) {
         </div>
       </div>
       <canvas ref={minimap} class="flame-minimap" aria-hidden="true" />
+      {menu !== null && menu.node < index.count && (
+        <FrameMenu
+          index={index}
+          place={menu}
+          onZoom={onZoom}
+          onSandwich={props.onSandwich}
+          onClose={closeMenu}
+        />
+      )}
       <div class="hidden" aria-live="polite">
         {selected >= 0 ? describe(index, selected, reading, props.whole) : ""}
       </div>
-      <div ref={tooltip} class="tooltip" role="tooltip" hidden={hoveredLabel === null} data-tooltip>
+      <div
+        ref={tooltip}
+        class="tooltip"
+        role="tooltip"
+        hidden={hoveredLabel === null || menu !== null}
+        data-tooltip
+      >
         {hoveredLabel !== null && (
           <>
             <code class="tooltip-name">{visible(hoveredLabel.name)}</code>
             <Numbers index={index} node={hovered} zoomed={zoomed} reading={reading} whole={props.whole} />
-            <Origin label={hoveredLabel} />
+            {isFolded(index, hovered) ? (
+              <span class="origin">
+                <span>{foldedNames(index, hovered).map(visible).join(" › ")}</span>
+                <span>All stacks of the process begin so. Click to unfold.</span>
+              </span>
+            ) : (
+              <Origin label={hoveredLabel} />
+            )}
           </>
         )}
       </div>

@@ -7,7 +7,7 @@ import { href, route } from "../state/route";
 import { addTransform } from "../state/transforms";
 import { CopyButton } from "./copy_button";
 
-const CHANGES: readonly { kind: TransformKind; title: string; key: string; help: string }[] = [
+export const CHANGES: readonly { kind: TransformKind; title: string; key: string; help: string }[] = [
   { kind: "focus", title: "Focus", key: "f", help: "Only stacks with this function, from it on" },
   {
     kind: "merge",
@@ -68,20 +68,27 @@ export function ChangeButtons({ index, node, onSandwich }: Props) {
   );
 }
 
-/** Names from the root to the frame, one on a line. */
-function stackText(index: FlameIndex, node: number): string {
+/** Names from the root to the frame, one on a line; folded frames too. */
+export function stackText(index: FlameIndex, node: number): string {
+  const { labels, label } = index.graph;
   return ancestry(index, node)
-    .map((at) => labelOf(index, at).name)
+    .flatMap((at) => index.folds?.get(label[at]!) ?? [label[at]!])
+    .map((id) => labels[id]!.name)
     .join("\n");
 }
 
-export function CopyButtons({ index, node }: { index: FlameIndex; node: number }) {
+/** The address that shows this frame. */
+export function frameLink(index: FlameIndex, node: number): string {
   const zoom = node === 0 ? "" : pathKey(index, node);
+  return new URL(href({ ...route.value, zoom }), location.href).href;
+}
+
+export function CopyButtons({ index, node }: { index: FlameIndex; node: number }) {
   return (
     <>
       <CopyButton title="Copy name" text={labelOf(index, node).name} />
       <CopyButton title="Copy stack" text={stackText(index, node)} />
-      <CopyButton title="Copy link" text={new URL(href({ ...route.value, zoom }), location.href).href} />
+      <CopyButton title="Copy link" text={frameLink(index, node)} />
     </>
   );
 }

@@ -1,10 +1,9 @@
-// The line below a graph: what the selected frame is.
+// The line below a graph: what the selected frame is, and how much is shown.
 
+import { foldedNames, isFolded } from "../lib/flame_fold";
 import { type FlameIndex, labelOf } from "../lib/flame_index";
 import { visible } from "../lib/format";
 import { patchRoute, route } from "../state/route";
-import { CopyButton } from "./copy_button";
-import { ChangeButtons } from "./frame_actions";
 import { Numbers, Origin, type Reading } from "./frame_facts";
 
 export function FrameDetails(props: {
@@ -14,38 +13,43 @@ export function FrameDetails(props: {
   zoomed: number;
   reading: Reading;
   whole: number;
-  onSandwich: (node: number) => void;
+  /** How much is shown, in words. */
+  shown: string;
+  running: boolean;
 }) {
   const { index, node, zoomed, reading, whole } = props;
-  if (node < 0) {
-    return (
-      <div class="frame-details muted">
-        Click a frame to zoom into it. Arrow keys walk, Enter zooms, Backspace goes back, ? shows all keys.
-      </div>
-    );
-  }
-  const label = labelOf(index, node);
   const { panel } = route.value;
+  const label = node < 0 ? null : labelOf(index, node);
   return (
-    <div class="frame-details" data-details>
-      <div class="frame-name">
-        <code title={visible(label.name)}>{visible(label.name)}</code>
-        <CopyButton title="Copy name" text={label.name} />
-        <button
-          type="button"
-          class="quiet push"
-          aria-expanded={panel}
-          title="Callers, callees and interval, key o"
-          onClick={() => patchRoute({ panel: !panel }, "replace")}
-        >
-          {panel ? "Close details" : "Details"}
-        </button>
-      </div>
-      <div class="frame-facts">
-        <Numbers index={index} node={node} zoomed={zoomed} reading={reading} whole={whole} />
-        <Origin label={label} />
-      </div>
-      {!panel && <ChangeButtons index={index} node={node} onSandwich={props.onSandwich} />}
+    <div class="frame-details" data-details={label === null ? undefined : ""}>
+      {label === null ? (
+        <span class="muted frame-hint">
+          Click a frame to zoom, right-click for what can be done with it. ? shows all keys.
+        </span>
+      ) : (
+        <>
+          <code title={visible(label.name)}>{visible(label.name)}</code>
+          <Numbers index={index} node={node} zoomed={zoomed} reading={reading} whole={whole} />
+          {isFolded(index, node) ? (
+            <span class="origin">{foldedNames(index, node).map(visible).join(" › ")}</span>
+          ) : (
+            <Origin label={label} />
+          )}
+          <button
+            type="button"
+            class="quiet"
+            aria-expanded={panel}
+            title="Numbers with their interval, callers, callees, and all that can be done, key o"
+            onClick={() => patchRoute({ panel: !panel }, "replace")}
+          >
+            {panel ? "Close details" : "Details"}
+          </button>
+        </>
+      )}
+      <span class="push muted numeric shown-samples">
+        {props.running && <span class="live-dot" aria-hidden="true" />}
+        {props.shown}
+      </span>
     </div>
   );
 }

@@ -3,11 +3,12 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { paintSwatch } from "../canvas/painter";
-import { type Colouring, colouring, DARK, LEGEND, LIGHT } from "../canvas/palette";
+import { type Colouring, colouring, DARK, featureFill, LEGEND, LIGHT } from "../canvas/palette";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
-import type { Label } from "../lib/flamegraph";
+import { type Label, MIXED } from "../lib/flamegraph";
 import { fileName, percent, visible } from "../lib/format";
 import { moduleShares } from "../lib/modules";
+import type { ColourMode } from "../lib/query_state";
 import { parseQuery } from "../lib/search";
 import { dark } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
@@ -62,42 +63,85 @@ function modules(index: FlameIndex): { entries: Entry[]; more: number } {
   return { entries, more: Math.max(0, shares.length - MAX_MODULES) };
 }
 
-export function Legend({ index }: { index: FlameIndex }) {
+/** Features that some frame belongs to alone. */
+function FeatureEntries({ index, search }: { index: FlameIndex; search: string }) {
+  const { features } = index.graph;
+  const theme = dark.value ? DARK : LIGHT;
+  const used = useMemo(() => new Set(features?.of), [features]);
+  if (features === undefined) return <li class="muted">The features are not known yet.</li>;
+  return (
+    <>
+      {features.titles.map((title, feature) => {
+        if (!used.has(feature)) return null;
+        const query = `feature:${title}`;
+        const on = search === query;
+        return (
+          <li key={title}>
+            <button
+              type="button"
+              class="legend-entry"
+              aria-pressed={on}
+              title={`Show only: ${visible(title)}`}
+              onClick={() => patchRoute({ search: on ? "" : query }, "replace")}
+            >
+              <span class="feature-swatch" style={{ background: featureFill(feature, theme) }} />
+              {visible(title)}
+            </button>
+          </li>
+        );
+      })}
+      {used.has(MIXED) && (
+        <li class="legend-entry">
+          <span class="feature-swatch" style={{ background: featureFill(MIXED, theme) }} />
+          several
+        </li>
+      )}
+    </>
+  );
+}
+
+export function Legend({ index, attributed }: { index: FlameIndex; attributed: boolean }) {
   const { colour, search } = route.value;
   const by = useMemo(() => colouring(colour, index.graph.labels), [index, colour]);
   const { entries, more } = useMemo(
     () => (colour === "module" ? modules(index) : { entries: kinds(index), more: 0 }),
     [index, colour],
   );
+  const modes: (readonly [ColourMode, string])[] = [
+    ["kind", "By kind"],
+    ["module", "By module"],
+  ];
+  if (attributed) modes.push(["feature", "By feature"]);
   return (
     <div class="legend">
       <Choice
         label="Colour by"
         value={colour}
-        choices={[
-          ["kind", "By kind"],
-          ["module", "By module"],
-        ]}
+        choices={modes}
         set={(value) => patchRoute({ colour: value }, "replace")}
       />
       <ul aria-label="Legend: shows only one when pressed">
-        {entries.map((entry) => {
-          const on = search === entry.search;
-          return (
-            <li key={entry.search}>
-              <button
-                type="button"
-                class="legend-entry"
-                aria-pressed={on}
-                title={entry.title}
-                onClick={() => patchRoute({ search: on ? "" : entry.search }, "replace")}
-              >
-                <Swatch label={entry.label} by={by} />
-                {entry.text}
-              </button>
-            </li>
-          );
-        })}
+        {attributed && colour === "feature" ? (
+          <FeatureEntries index={index} search={search} />
+        ) : (
+          entries.map((entry) => {
+            const on = search === entry.search;
+            return (
+              <li key={entry.search}>
+                <button
+                  type="button"
+                  class="legend-entry"
+                  aria-pressed={on}
+                  title={entry.title}
+                  onClick={() => patchRoute({ search: on ? "" : entry.search }, "replace")}
+                >
+                  <Swatch label={entry.label} by={by} />
+                  {entry.text}
+                </button>
+              </li>
+            );
+          })
+        )}
         {more > 0 && <li class="muted">and {more} more modules</li>}
       </ul>
     </div>

@@ -5,6 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 export function Menu(props: {
   title: string;
+  /** For screen readers, where the title alone does not say what the button is. */
+  label?: string;
   class?: string;
   active?: boolean;
   children: (close: () => void) => ComponentChildren;
@@ -42,6 +44,7 @@ export function Menu(props: {
         ref={button}
         type="button"
         aria-expanded={open}
+        aria-label={props.label}
         class={props.active ? "active" : ""}
         onClick={() => setOpen(!open)}
       >

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { type FlameIndex, findPath, pathKey } from "../lib/flame_index";
-import { type Matches, parseQuery, searchFlameGraph, stepMatch } from "../lib/search";
+import { type Matches, parseQuery, searchFeatures, searchFlameGraph, stepMatch } from "../lib/search";
 import { patchRoute, route } from "../state/route";
 
 export interface Search {
@@ -16,7 +16,8 @@ export function useSearch(index: FlameIndex, text: string): Search {
     const query = parseQuery(text);
     if (query.kind === "none") return { matches: null, problem: null };
     if (query.kind === "invalid") return { matches: null, problem: query.reason };
-    const matches = searchFlameGraph(index, query.test);
+    const matches =
+      query.kind === "feature" ? searchFeatures(index, query.title) : searchFlameGraph(index, query.test);
     return { matches, problem: matches === null ? "the pattern takes too long" : null };
   }, [index, text]);
 }

@@ -1,30 +1,27 @@
-// The result of a task as a graph or a table, with its toolbar. Search, zoom, layout, changes and tab
-// live in the address bar.
+// The result of a task as a graph or a table. Search, zoom, layout, changes and tab live in the address
+// bar.
 
-import { useMemo, useRef } from "preact/hooks";
-import { invertedGraph } from "../lib/flame_climb";
-import { type FlameIndex, indexFlameGraph, labelOf } from "../lib/flame_index";
-import { findFunction, functionKey } from "../lib/flame_keys";
-import { applyTransforms, parseTransforms } from "../lib/flame_transform";
+import { isFolded } from "../lib/flame_fold";
+import { type FlameIndex, labelOf } from "../lib/flame_index";
+import { functionKey } from "../lib/flame_keys";
 import { amount } from "../lib/format";
-import { route } from "../state/route";
+import { patchRoute, route } from "../state/route";
 import { clearTransforms } from "../state/transforms";
 import { Crumbs } from "./crumbs";
 import { FlameCanvas } from "./flame_canvas";
 import { FrameDetails } from "./frame_details";
 import { FramePanel } from "./frame_panel";
 import { FunctionTable } from "./function_table";
-import { Legend } from "./legend";
 import { NoSamples } from "./no_samples";
-import { type Pane, usePane } from "./pane";
-import { heaviest, openSandwich, Sandwich } from "./sandwich";
+import type { Pane } from "./pane";
+import { openSandwich, Sandwich } from "./sandwich";
 import { SearchBox } from "./search_box";
+import type { ShownProfile } from "./shown_profile";
 import { Empty } from "./states";
 import { TransformBar } from "./transform_bar";
-import { ViewChoice } from "./view_choice";
 
 interface Props {
-  readonly index: FlameIndex;
+  readonly profile: ShownProfile;
   readonly arrivedAt: number | null;
   readonly running: boolean;
   readonly failed: boolean;
@@ -44,6 +41,9 @@ interface GraphProps {
   readonly arrivedAt: number | null;
   readonly layout: "flame" | "icicle" | "inverted";
   readonly sampled: boolean;
+  /** How much is shown, in words. */
+  readonly shown: string;
+  readonly running: boolean;
 }
 
 const TREE_NAMES = {
@@ -52,11 +52,13 @@ const TREE_NAMES = {
   inverted: "Functions by self, with their callers below",
 } as const;
 
-function Graph({ pane, calls, arrivedAt, layout, sampled }: GraphProps) {
+function Graph({ pane, calls, arrivedAt, layout, sampled, shown, running }: GraphProps) {
   const { index, zoomed, selected } = pane;
   const reading = layout === "inverted" ? "callers" : "calls";
-  const shown = selected >= 0 ? selected : zoomed === 0 ? -1 : zoomed;
-  const sandwich = (node: number): void => openSandwich(functionKey(labelOf(index, node)));
+  const node = selected >= 0 ? selected : zoomed === 0 ? -1 : zoomed;
+  const unfold = (): void => patchRoute({ unfold: true }, "replace");
+  const sandwich = (at: number): void =>
+    isFolded(index, at) ? unfold() : openSandwich(functionKey(labelOf(index, at)));
   const whole = index.total[0]!;
   return (
     <>
@@ -76,24 +78,25 @@ function Graph({ pane, calls, arrivedAt, layout, sampled }: GraphProps) {
             label={`${TREE_NAMES[layout]}. Arrow keys walk the frames, Enter zooms, Backspace goes back; the table has the same numbers`}
             itemId="flame-item"
             part={route.value.part}
-            onZoom={pane.zoom}
+            onZoom={(at) => (isFolded(index, at) ? unfold() : pane.zoom(at))}
             onSelect={pane.select}
             onStep={pane.step}
             onSandwich={sandwich}
           />
           <FrameDetails
             index={index}
-            node={shown}
+            node={node}
             zoomed={zoomed}
             reading={reading}
             whole={whole}
-            onSandwich={sandwich}
+            shown={shown}
+            running={running}
           />
         </div>
         {route.value.panel && (
           <FramePanel
             index={index}
-            node={shown}
+            node={node}
             reading={reading}
             calls={calls}
             sampled={sampled}
@@ -106,54 +109,34 @@ function Graph({ pane, calls, arrivedAt, layout, sampled }: GraphProps) {
   );
 }
 
-export function ProfileView(props: Props) {
-  const { index: base, arrivedAt, running, error } = props;
-  const { search, layout, tab, transforms } = route.value;
-  const shown = useMemo(() => applyTransforms(base, parseTransforms(transforms)), [base, transforms]);
-  const calls = shown.index;
-  const inverted = layout === "inverted" && tab === "graph";
-  const index = useMemo(() => (inverted ? indexFlameGraph(invertedGraph(calls)) : calls), [calls, inverted]);
-  const lastSelected = useRef("");
-  const pane = usePane(index, (node) => {
-    if (node > 0) lastSelected.current = functionKey(labelOf(index, node));
-  });
-  // The halves of a sandwich have their own matches to walk.
-  const sandwichStep = useRef<(direction: 1 | -1) => void>(() => {});
+/** The search of the toolbar. */
+export function ProfileSearch({ profile }: { profile: ShownProfile }) {
+  const { pane, step } = profile;
+  const at = pane.matches === null || pane.selected < 0 ? -1 : pane.matches.list.indexOf(pane.selected);
+  return (
+    <SearchBox
+      text={route.value.search}
+      matches={pane.matches}
+      problem={pane.problem}
+      all={pane.index.total[0]!}
+      position={at + 1}
+      step={step}
+    />
+  );
+}
 
+export function ProfileView(props: Props) {
+  const { arrivedAt, running, error } = props;
+  const { base, shown, calls, pane, sandwichStep, middle } = props.profile;
+  const { search, layout, tab } = route.value;
   const whole = base.total[0]!;
   if (whole === 0 && !props.order) return <Empty title="No samples are in this file" />;
   if (whole === 0) return <NoSamples index={base} running={running} failed={props.failed} />;
   const { periodNs } = base.graph;
   const sampled = props.unit === "samples" && periodNs !== 1;
-  const middle = (): number => {
-    const known = findFunction(calls.graph.labels, lastSelected.current);
-    if (known >= 0) return known;
-    // It stays while the task runs, whichever function is the heaviest later.
-    const first = heaviest(calls);
-    lastSelected.current = functionKey(calls.graph.labels[first]!);
-    return first;
-  };
+  const shownText = `${amount(calls.total[0]!, periodNs)} ${periodNs === 1 ? props.time : props.unit}`;
   return (
     <div class="profile">
-      <div class="toolbar profile-bar">
-        <ViewChoice order={props.order} />
-        <SearchBox
-          text={search}
-          matches={pane.matches}
-          problem={pane.problem}
-          all={index.total[0]!}
-          position={
-            pane.matches === null || pane.selected < 0 ? 0 : pane.matches.list.indexOf(pane.selected) + 1
-          }
-          step={(direction) =>
-            layout === "sandwich" && tab === "graph" ? sandwichStep.current(direction) : pane.step(direction)
-          }
-        />
-        <span class="push muted numeric shown-samples">
-          {running && <span class="live-dot" aria-hidden="true" />}
-          {amount(calls.total[0]!, periodNs)} {periodNs === 1 ? props.time : props.unit}
-        </span>
-      </div>
       {error !== null && (
         <p class="field-error" role="alert">
           Not up to date: {error}
@@ -184,11 +167,20 @@ export function ProfileView(props: Props) {
           sampled={sampled}
           fallback={middle()}
           step={sandwichStep}
+          shown={shownText}
+          running={running}
         />
       ) : (
-        <Graph pane={pane} calls={calls} arrivedAt={arrivedAt} layout={layout} sampled={sampled} />
+        <Graph
+          pane={pane}
+          calls={calls}
+          arrivedAt={arrivedAt}
+          layout={layout}
+          sampled={sampled}
+          shown={shownText}
+          running={running}
+        />
       )}
-      {tab === "graph" && <Legend index={calls} />}
     </div>
   );
 }

@@ -29,6 +29,9 @@ interface Props {
   readonly fallback: number;
   /** Takes the way from match to match, for the search box. */
   readonly step: { current: (direction: 1 | -1) => void };
+  /** How much is shown, in words. */
+  readonly shown: string;
+  readonly running: boolean;
 }
 
 /** The function with the most self samples, as its first label. */
@@ -102,7 +105,8 @@ function Halves(props: Props & { target: number }) {
           zoomed={pane.zoomed}
           reading={reading}
           whole={whole}
-          onSandwich={sandwichOf(pane)}
+          shown={props.shown}
+          running={props.running}
         />
       </div>
       {route.value.panel && (

@@ -42,12 +42,21 @@ export function SearchBox(props: {
         }}
       />
       {text !== "" && (
-        <span class={problem === null ? "search-result" : "search-result bad"} role="status" data-matched>
+        <span
+          class={problem === null ? "search-result" : "search-result bad"}
+          role="status"
+          title={
+            matches === null
+              ? undefined
+              : `Samples below a match: ${percent(matches.union, all)}; in a match itself: ${percent(matches.self, all)}; ${count(matches.list.length)} frames`
+          }
+          data-matched
+        >
           <b>{result}</b>
           {matches !== null && matches.list.length > 0 && (
             <span class="muted">
               {props.position > 0 ? `${count(props.position)} of ` : ""}
-              {count(matches.list.length)} frames · {percent(matches.self, all)} self
+              {count(matches.list.length)}
             </span>
           )}
         </span>

@@ -146,12 +146,14 @@ function HealthChip() {
           <span class="health-cost">
             <b>{bytes(own.rss_bytes)}</b>
           </span>
-          <span class={losses.isLosing ? "health-cost warn" : "health-cost"} title={visible(losses.detail)}>
-            {losses.text}
-          </span>
-          {pressure !== null && (
+          {losses.isLosing && (
+            <span class="health-cost warn" title={visible(losses.detail)}>
+              {losses.text}
+            </span>
+          )}
+          {pressure !== null && pressure.fill > NEARLY_FULL && (
             <span
-              class={pressure.fill > NEARLY_FULL ? "health-cost warn" : "health-cost"}
+              class="health-cost warn"
               title={`The fullest of the agent's maps in the kernel: ${visible(pressure.name)}`}
             >
               <b>{Math.round(pressure.fill * 100)} %</b> map fill
@@ -341,12 +343,19 @@ export function Shell() {
   if (access.value === "missing_token" || access.value === "wrong_token") return <TokenPage />;
   return (
     <div class="shell">
+      <button
+        type="button"
+        class="skip-link"
+        onClick={() => document.querySelector<HTMLElement>("main.page")?.focus()}
+      >
+        Skip to the page
+      </button>
       <Rail />
       <div class="main-column">
         <TopBar />
         <Banner />
         <DeadLink />
-        <main class="page">
+        <main class="page" tabIndex={-1}>
           <Page />
         </main>
       </div>

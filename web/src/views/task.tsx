@@ -1,40 +1,39 @@
 // One task: what was measured, how well, and the result.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
-import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
-import { clock, count, moment, visible } from "../lib/format";
+import { api, ProblemError, type WaitCut } from "../api/client";
+import type { Task } from "../api/types";
+import { visible } from "../lib/format";
+import { specAgain } from "../lib/run_again";
 import { isFinal } from "../lib/task_list";
+import { edited } from "../state/edited";
+import { endFullScreen, fullScreen } from "../state/full_screen";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
-import { openView, route } from "../state/route";
+import { openView, patchRoute, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
 import { CellChip } from "./cell_chip";
 import { Changing } from "./changing";
 import { DiffView } from "./diff_view";
+import { DisplayMenu } from "./display_menu";
 import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
 import { RequestsResult } from "./later_pages";
 import { NetworkResult } from "./network";
 import { PageLink } from "./page_link";
-import { ProfileView } from "./profile_view";
-import { QualityStrip } from "./quality_strip";
+import { ProfileSearch, ProfileView } from "./profile_view";
+import { QualityChip } from "./quality_chip";
 import { RequestExportMenu } from "./request_export_menu";
+import { useShownProfile } from "./shown_profile";
 import { ErrorBox, Loading } from "./states";
-import { elapsedSeconds, StateChip } from "./task_state";
+import { Facts, Remarks } from "./task_facts";
+import { StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
 import { TimeOrder } from "./time_order";
-import { TimePanel } from "./time_panel";
+import { TimeBars, TimePanel, useModeKey } from "./time_panel";
 import { ViewChoice } from "./view_choice";
 import { WaitBar } from "./wait_bar";
-
-const CLOCKS = {
-  "cpu-clock": "a timer of each CPU that ticks while the CPU works",
-  cycles: "the hardware's cycle counter",
-  "sched-switch": "no clock: every time that a thread leaves the CPU",
-  "wall-clock": "switches, and between them a timer whose samples share the time on the CPU",
-} as const;
 
 /** The task from the live list; asked for by itself when the list does not have it. */
 function useTask(id: string): { task: Task | null; problem: string | null } {
@@ -56,151 +55,6 @@ function useTask(id: string): { task: Task | null; problem: string | null } {
   return { task, problem };
 }
 
-function Fact({
-  title,
-  help,
-  warn,
-  children,
-}: {
-  title: string;
-  help?: string;
-  warn?: boolean;
-  children: unknown;
-}) {
-  return (
-    <div class={warn ? "fact warn" : "fact"} title={help}>
-      <dt>{title}</dt>
-      <dd>{children as string}</dd>
-    </div>
-  );
-}
-
-function Times({ task }: { task: Task }) {
-  return (
-    <>
-      <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
-        {clock(elapsedSeconds(task, Date.now()))}
-        {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
-      </Fact>
-      <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
-    </>
-  );
-}
-
-/** What the task was asked to look at. */
-function CaptureFacts({ settings }: { settings: RequestSettings }) {
-  const { tls, tls_duty_percent, bodies, raw_paths, samples, rules, capture_bytes } = settings;
-  const duty = tls_duty_percent < 100 ? `, ${tls_duty_percent} % of the time` : "";
-  const kept = samples === "all" ? "all" : "slowest and failing";
-  return (
-    <>
-      <Fact title="Inside TLS" help="Plaintext is read at the functions of TLS libraries, or not">
-        {tls ? `yes${duty}` : "no"}
-      </Fact>
-      <Fact title="Samples">
-        {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}${bodies ? ", with bodies" : ""}`}
-      </Fact>
-      <Fact title="Looked at" help="The first bytes of each read and write">
-        {`first ${count(capture_bytes)} bytes`}
-      </Fact>
-    </>
-  );
-}
-
-function Facts({ task }: { task: Task }) {
-  if (task.kind === "network" || task.kind === "requests") {
-    return (
-      <dl class="facts">
-        {task.requests && <CaptureFacts settings={task.requests} />}
-        <Times task={task} />
-      </dl>
-    );
-  }
-  if ("imported" in task.target) return <FileFacts task={task} file={task.target.imported} />;
-  return <SampleFacts task={task} />;
-}
-
-const VALUE_TEXT = { counts: "counts only", durations: "times only", both: "counts and times" } as const;
-
-/** What the file said of itself; what it did not say is unknown. */
-function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
-  const unknown = "not in the file";
-  return (
-    <dl class="facts">
-      <Fact title="Samples">{file.values === "durations" ? unknown : count(task.samples)}</Fact>
-      <Fact title="Format">{file.format}</Fact>
-      <Fact title="Numbers">{VALUE_TEXT[file.values]}</Fact>
-      <Fact title="Frequency">{task.frequency_hz === null ? unknown : `${task.frequency_hz} Hz`}</Fact>
-      <Fact title="Length">{task.duration_s === null ? unknown : clock(elapsedSeconds(task, 0))}</Fact>
-      <Fact title="Recorded">{task.started_at_ns === null ? unknown : moment(task.started_at_ns)}</Fact>
-      <Fact title="Imported">{moment(task.created_at_ns)}</Fact>
-    </dl>
-  );
-}
-
-function coverageHelp({ sampled_ns, accounted_ns, processes }: CpuCoverage): string {
-  const seconds = (ns: number) => `${(ns / 1e9).toFixed(2)} s`;
-  return `Samples stand for ${seconds(sampled_ns)}, the kernel accounts ${seconds(accounted_ns)} to ${count(processes)} processes that were there at the end`;
-}
-
-function SampleFacts({ task }: { task: Task }) {
-  const rate = task.effective_frequency_hz;
-  const waits = task.clock === "sched-switch";
-  const asked = task.frequency_hz;
-  const lowered = rate !== null && asked !== null && rate < asked;
-  return (
-    <dl class="facts">
-      <Fact title={waits ? "Switches" : "Samples"}>{count(task.samples)}</Fact>
-      {!waits && (
-        <Fact
-          title="Frequency"
-          warn={lowered}
-          help={
-            lowered
-              ? `Asked for ${asked} Hz; lowered to keep the agent inside its CPU budget`
-              : "Samples each second of CPU time"
-          }
-        >
-          {lowered ? `${rate} Hz, lowered from ${asked}` : `${rate ?? asked} Hz`}
-        </Fact>
-      )}
-      {task.coverage !== null && (
-        <Fact title="CPU time sampled" help={coverageHelp(task.coverage)}>
-          {`${task.coverage.percent.toFixed(1)} %`}
-        </Fact>
-      )}
-      <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>
-        {task.clock ?? "–"}
-      </Fact>
-      <Times task={task} />
-    </dl>
-  );
-}
-
-function Remarks({ task }: { task: Task }) {
-  if (task.losses.length === 0 && task.notes.length === 0 && task.reason === null) return null;
-  return (
-    <details class="remarks" open={task.state === "failed"}>
-      <summary>
-        {task.state === "failed" ? "Why it failed" : "About the quality of this result"}
-        <span class="badge">{task.losses.length + task.notes.length + (task.reason === null ? 0 : 1)}</span>
-      </summary>
-      <ul>
-        {task.reason !== null && <li class={task.state === "failed" ? "bad" : ""}>{visible(task.reason)}</li>}
-        {task.losses.map((loss) => (
-          <li key={loss.kind}>
-            <b class="numeric">{count(loss.count)}</b> {visible(loss.meaning)}{" "}
-            <code class="muted">{loss.kind}</code>
-          </li>
-        ))}
-        {task.notes.map((note) => (
-          <li key={note}>{visible(note)}</li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
 /** The same samples by what asked for them; a picked time is kept. */
 function DiagnoseLink({ id }: { id: string }) {
   const { from, to, pid } = route.value;
@@ -208,6 +62,33 @@ function DiagnoseLink({ id }: { id: string }) {
     <PageLink class="button-link" to={{ view: "diagnosis", id, from, to, pid }} title="Which part costs what">
       Diagnose this result
     </PageLink>
+  );
+}
+
+/** The same once more, or with something changed. */
+function Again({ task, attempt }: { task: Task; attempt: (action: () => Promise<void>) => Promise<void> }) {
+  const spec = specAgain(task);
+  if (spec === null || !isFinal(task)) return null;
+  const run = async (): Promise<void> => {
+    const started = await api.create(spec);
+    putTask(started);
+    openView({ view: "task", id: started.id });
+  };
+  return (
+    <Changing>
+      <button type="button" onClick={() => void attempt(run)}>
+        Run again
+      </button>
+      <button
+        type="button"
+        onClick={() => {
+          edited.value = task;
+          patchRoute({ create: true });
+        }}
+      >
+        Edit and run
+      </button>
+    </Changing>
   );
 }
 
@@ -234,7 +115,9 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
-      {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
+      {DIAGNOSED.includes(task.kind) && task.samples > 0 && <DiagnoseLink id={task.id} />}
+      <Again task={task} attempt={attempt} />
+      {PROFILES.includes(task.kind) && <BaseMenu task={task} />}
       {task.kind === "network" ? (
         <EdgeExportMenu id={task.id} />
       ) : task.kind === "requests" ? (
@@ -298,23 +181,20 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   requests: "requests",
 };
 
-/** Stacks in time order, with the way back to the other views. */
-function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
-  return (
-    <div class="time-order">
-      <div class="toolbar profile-bar">
-        <ViewChoice order />
-      </div>
-      <TimeOrder {...props} />
-    </div>
-  );
-}
+const PROFILES = ["on_cpu", "off_cpu", "wall", "imported"];
+
+/** Samples have a feature only where a diagnosis of them can be made. */
+const DIAGNOSED = ["on_cpu", "wall", "imported"];
 
 function Result({ task }: { task: Task }) {
-  const { from, to, tids, except, base, tab, cell, pid } = route.value;
+  const { from, to, tids, except, base, tab, cell, pid, time, colour } = route.value;
+  useModeKey(time);
+  useEffect(() => endFullScreen, []);
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
+  const attributed = DIAGNOSED.includes(task.kind);
+  const features = attributed && colour === "feature";
   const cut = useMemo(
     () => ({ from, to, tids, except, waits, cell, pid }),
     [from, to, tids, except, waitsKey, cell, pid],
@@ -322,41 +202,48 @@ function Result({ task }: { task: Task }) {
   const file = "imported" in task.target ? task.target.imported : null;
   // The other views ask for what they show themselves.
   const whole = base === "" && tab !== "order";
-  const profile = useProfile(task.id, cut, running, task.state !== "queued" && whole);
+  const answer = useProfile(task.id, cut, features, running, task.state !== "queued" && whole);
+  const profile = useShownProfile(answer.index);
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
+  const timed = file?.has_times !== false;
   return (
     <>
-      <div class="cut-bar">
-        {file?.has_times === false ? (
+      <div class="toolbar result-bar">
+        {base === "" && <ViewChoice order />}
+        {!timed ? (
           <p class="muted no-times">The file does not say when samples were taken.</p>
         ) : (
-          <TimePanel task={task} cut={cut} running={running} />
+          time === "bars" && <TimeBars task={task} running={running} />
         )}
         {file?.has_threads !== false && (
           <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
         )}
-        <BaseMenu task={task} />
+        {whole && <ProfileSearch profile={profile} />}
+        <QualityChip task={task} cut={cut} running={running} index={answer.index} />
+        <DisplayMenu index={whole ? profile.pane.index : null} timed={timed} attributed={attributed} />
       </div>
-      <QualityStrip task={task} cut={cut} running={running} index={profile.index} />
+      {timed && time !== "bars" && <TimePanel task={task} cut={cut} running={running} />}
       <CellChip />
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
       {base !== "" ? (
         <DiffView task={task} cut={cut} running={running} />
       ) : tab === "order" ? (
-        <OrderPane task={task} cut={cut} running={running} />
-      ) : profile.index === null ? (
-        profile.error === null ? (
+        <div class="time-order">
+          <TimeOrder task={task} cut={cut} running={running} />
+        </div>
+      ) : answer.index === null ? (
+        answer.error === null ? (
           <Loading what="the profile" />
         ) : (
-          <ErrorBox title="No profile to show" detail={profile.error} />
+          <ErrorBox title="No profile to show" detail={answer.error} />
         )
       ) : (
         <ProfileView
-          index={profile.index}
-          arrivedAt={profile.arrivedAt}
+          profile={profile}
+          arrivedAt={answer.arrivedAt}
           running={running}
           failed={task.state === "failed"}
-          error={profile.error}
+          error={answer.error}
           order
           unit={waits === null ? "samples" : "switches"}
           time={task.kind === "wall" ? "of all threads" : "off the CPU"}
@@ -386,8 +273,9 @@ export function TaskPage({ id }: { id: string }) {
       />
     );
   }
+  const isProfile = PROFILES.includes(task.kind);
   return (
-    <section class="task-page">
+    <section class={fullScreen.value && isProfile ? "task-page full" : "task-page"}>
       <header class="task-head">
         <div class="task-title">
           <nav aria-label="Breadcrumb">
@@ -398,7 +286,7 @@ export function TaskPage({ id }: { id: string }) {
               /
             </span>
           </nav>
-          <h1>
+          <h1 title={visible(namedTarget(task))}>
             {id} <span class="muted">{KIND_TITLE[task.kind] ?? visible(task.kind)}</span> {namedTarget(task)}
           </h1>
           <StateChip task={task} />
@@ -413,8 +301,9 @@ export function TaskPage({ id }: { id: string }) {
           aria-label="Progress of the task"
         />
       )}
-      <Facts task={task} />
-      <Remarks task={task} />
+      {/* Of a profile they stand behind the chip of its quality, so that the graph gets the window. */}
+      {!isProfile && <Facts task={task} />}
+      {(!isProfile || task.state === "failed") && <Remarks task={task} />}
       <KindResult task={task} />
     </section>
   );

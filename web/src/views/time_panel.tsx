@@ -24,6 +24,7 @@ import { singleKeys } from "../state/preferences";
 import { useRefetched } from "../state/refetch";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
+import { TIME_CHOICES } from "./display_menu";
 import { type Cell, HeatGrid } from "./heat_grid";
 import { Icon } from "./icons";
 import { TimeStrip } from "./time_strip";
@@ -33,7 +34,7 @@ const SUBSECOND_HEIGHT = 150;
 const WIDEST_COLUMN = 24;
 const THREAD_ROW = 18;
 const MAX_ROW_BUCKETS = 600;
-const MODES: readonly TimeView[] = ["bars", "subsecond", "threads"];
+const MODES: readonly TimeView[] = TIME_CHOICES.map(([mode]) => mode);
 
 interface Props {
   readonly task: Task;
@@ -323,7 +324,7 @@ function Threads(props: Props) {
 }
 
 /** `h` goes to the next form, on the whole task page. */
-function useModeKey(mode: TimeView): void {
+export function useModeKey(mode: TimeView): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
@@ -337,45 +338,41 @@ function useModeKey(mode: TimeView): void {
   }, [mode]);
 }
 
+/** Bars, small enough for a toolbar. */
+export function TimeBars({ task, running }: { task: Task; running: boolean }) {
+  const { from, to } = route.value;
+  return (
+    <TimeStrip
+      id={task.id}
+      running={running}
+      startedAtMs={(task.started_at_ns ?? task.created_at_ns) / 1e6}
+      endedAtMs={task.ended_at_ns === null ? null : task.ended_at_ns / 1e6}
+      from={from}
+      to={to}
+    />
+  );
+}
+
+/** Fractions of seconds, or threads: they need room. */
 export function TimePanel(props: Props) {
-  const { task, running } = props;
-  const { time, from, to } = route.value;
-  useModeKey(time);
+  const { task } = props;
+  const { time } = route.value;
   const lost = task.losses.reduce((sum, loss) => sum + loss.count, 0);
   return (
-    <div class={time === "bars" ? "time-panel" : "time-panel tall"}>
+    <div class="time-panel">
       <div class="time-modes">
         <Choice
           label="Samples over time"
           value={time}
-          choices={[
-            ["bars", "Bars"],
-            ["subsecond", "Sub-second"],
-            ["threads", "Threads"],
-          ]}
+          choices={TIME_CHOICES}
           set={(value) => patchRoute({ time: value }, "replace")}
         />
-        {time !== "bars" && task.kind !== "on_cpu" && (
-          <span class="muted small">Waits are counted where they end.</span>
-        )}
-        {time !== "bars" && lost > 0 && (
+        {task.kind !== "on_cpu" && <span class="muted small">Waits are counted where they end.</span>}
+        {lost > 0 && (
           <span class="muted small">{count(lost)} lost in the task: at what time is not known.</span>
         )}
       </div>
-      {time === "bars" ? (
-        <TimeStrip
-          id={task.id}
-          running={running}
-          startedAtMs={(task.started_at_ns ?? task.created_at_ns) / 1e6}
-          endedAtMs={task.ended_at_ns === null ? null : task.ended_at_ns / 1e6}
-          from={from}
-          to={to}
-        />
-      ) : time === "subsecond" ? (
-        <SubSecond {...props} />
-      ) : (
-        <Threads {...props} />
-      )}
+      {time === "subsecond" ? <SubSecond {...props} /> : <Threads {...props} />}
     </div>
   );
 }

@@ -13,7 +13,7 @@ const MAX_BARS = 300;
 /** Buckets that are asked for at most; longer tasks get longer buckets. */
 const MAX_BUCKETS = 1200;
 const FINEST_MS = 100;
-const HEIGHT = 36;
+const HEIGHT = 26;
 
 function useTimeline(
   id: string,

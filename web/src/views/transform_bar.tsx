@@ -12,6 +12,9 @@ const WORDS: Readonly<Record<TransformKind, string>> = {
   recursion: "recursion collapsed",
   module: "module collapsed",
   processes: "processes and threads merged",
+  envoy: "Envoy's plumbing hidden",
+  runtime: "tokio and std hidden",
+  kernel: "kernel only",
 };
 
 /** Changes act one after the other. */
@@ -21,7 +24,7 @@ const SHIFTS = [
 ] as const;
 
 function subject({ transform, name }: Applied): string {
-  if (transform.kind === "processes") return "";
+  if (transform.key === "") return "";
   if (name === null) return "not in this profile";
   return transform.kind === "module" ? fileName(name) : shortName(name);
 }

@@ -21,60 +21,46 @@ const STATE_TEXT: Readonly<Record<string, string>> = {
   stopped: "stopped",
 };
 
+/** States or reasons; those that are ticked are shown, all when none is. */
 function Filter(props: {
   title: string;
-  what: string;
   sums: readonly WaitSum[];
   picked: readonly string[];
   text: (name: string) => string;
   byCount: boolean;
   pick: (names: readonly string[]) => void;
 }) {
-  const { sums, picked, byCount } = props;
+  const { title, sums, picked, byCount } = props;
   const of = (sum: WaitSum): number => (byCount ? sum.count : sum.total_ns);
   const all = sums.reduce((total, sum) => total + of(sum), 0);
   const most = Math.max(1, ...sums.map(of));
   const toggle = (name: string): void =>
     props.pick(picked.includes(name) ? picked.filter((other) => other !== name) : [...picked, name]);
-  const title =
-    picked.length === 0
-      ? props.title
-      : picked.length === 1
-        ? `${props.what}: ${props.text(picked[0]!)}`
-        : `${picked.length} ${props.what}s`;
   return (
-    <Menu title={title} class="thread-menu" active={picked.length > 0}>
-      {() => (
-        <>
-          <div class="menu-head">
-            <span class="muted small">{props.title}</span>
-            <button type="button" disabled={picked.length === 0} onClick={() => props.pick([])}>
-              All
-            </button>
-          </div>
-          <ul class="thread-list">
-            {sums.map((sum) => (
-              <li key={sum.name}>
-                <label class="thread">
-                  <input
-                    type="checkbox"
-                    checked={picked.includes(sum.name)}
-                    onChange={() => toggle(sum.name)}
-                  />
-                  <span class="name">{props.text(sum.name)}</span>
-                  <span class="muted numeric">{byCount ? count(sum.count) : duration(sum.total_ns)}</span>
-                  <meter min={0} max={most} value={of(sum)} aria-hidden="true" />
-                  <span class="numeric" title={`${count(sum.count)} switches, ${duration(sum.total_ns)}`}>
-                    {percent(of(sum), all)}
-                  </span>
-                </label>
-              </li>
-            ))}
-            {sums.length === 0 && <li class="muted small">nothing</li>}
-          </ul>
-        </>
-      )}
-    </Menu>
+    <section aria-label={title}>
+      <div class="menu-head">
+        <span class="muted small">{title}</span>
+        <button type="button" disabled={picked.length === 0} onClick={() => props.pick([])}>
+          All
+        </button>
+      </div>
+      <ul class="thread-list">
+        {sums.map((sum) => (
+          <li key={sum.name}>
+            <label class="thread">
+              <input type="checkbox" checked={picked.includes(sum.name)} onChange={() => toggle(sum.name)} />
+              <span class="name">{props.text(sum.name)}</span>
+              <span class="muted numeric">{byCount ? count(sum.count) : duration(sum.total_ns)}</span>
+              <meter min={0} max={most} value={of(sum)} aria-hidden="true" />
+              <span class="numeric" title={`${count(sum.count)} switches, ${duration(sum.total_ns)}`}>
+                {percent(of(sum), all)}
+              </span>
+            </label>
+          </li>
+        ))}
+        {sums.length === 0 && <li class="muted small">nothing</li>}
+      </ul>
+    </section>
   );
 }
 
@@ -105,66 +91,81 @@ function IdleLine({ waits, view }: { waits: Waits; view: WaitCut }) {
   );
 }
 
+/** What the button says of its menu. */
+function menuTitle(view: WaitCut): string {
+  const parts: string[] = [IDLE_TEXT[view.idle]];
+  if (view.value === "count") parts.push("switches");
+  if (view.wakers) parts.push("with wakers");
+  const picked = view.states.length + view.reasons.length;
+  if (picked > 0) parts.push(`${picked} picked`);
+  return parts.join(", ");
+}
+
 export function WaitBar(props: { task: Task; cut: ProfileCut; view: WaitCut; running: boolean }) {
   const { task, view } = props;
   const waits = useWaits(task.id, props.cut, props.running);
   const byCount = view.value === "count";
+  const title = menuTitle(view);
   return (
     <fieldset class="toolbar wait-bar">
       <legend class="hidden">What is shown</legend>
       {waits !== null && <ActivityBar activities={waits.activities} byCount={byCount} shown={view} />}
-      {task.kind !== "wall" && (
-        <Choice
-          label="Numbers"
-          value={view.value}
-          choices={[
-            ["duration", "Time"],
-            ["count", "Switches"],
-          ]}
-          set={(value) => patchRoute({ value }, "replace")}
-        />
-      )}
-      {task.wakers && (
-        <Choice
-          label="Wakers"
-          value={view.wakers ? "show" : "hide"}
-          choices={[
-            ["hide", "Waits alone"],
-            ["show", "With wakers"],
-          ]}
-          set={(shown) => patchRoute({ wakers: shown === "show" }, "replace")}
-        />
-      )}
-      <Choice
-        label="Idle"
-        value={view.idle}
-        choices={[
-          ["hide", "Hide idle"],
-          ["show", "Show all"],
-          ["only", "Only idle"],
-        ]}
-        set={(idle) => patchRoute({ idle }, "replace")}
-      />
-      <Filter
-        title="All states"
-        what="state"
-        sums={waits?.states ?? []}
-        picked={view.states}
-        text={(name) => STATE_TEXT[name] ?? visible(name)}
-        byCount={byCount}
-        pick={(states) => patchRoute({ states }, "replace")}
-      />
-      <Filter
-        title="All reasons"
-        what="reason"
-        sums={waits?.reasons ?? []}
-        picked={view.reasons}
-        text={visible}
-        byCount={byCount}
-        pick={(reasons) => patchRoute({ reasons }, "replace")}
-      />
       {waits !== null && <ContentionMenu contention={waits.contention} />}
-      {waits !== null && <IdleLine waits={waits} view={view} />}
+      <Menu title={title} class="menu-right thread-menu wait-menu" active={title !== IDLE_TEXT.hide}>
+        {() => (
+          <>
+            {task.kind !== "wall" && (
+              <Choice
+                label="Numbers"
+                value={view.value}
+                choices={[
+                  ["duration", "Time"],
+                  ["count", "Switches"],
+                ]}
+                set={(value) => patchRoute({ value }, "replace")}
+              />
+            )}
+            {task.wakers && (
+              <Choice
+                label="Wakers"
+                value={view.wakers ? "show" : "hide"}
+                choices={[
+                  ["hide", "Waits alone"],
+                  ["show", "With wakers"],
+                ]}
+                set={(shown) => patchRoute({ wakers: shown === "show" }, "replace")}
+              />
+            )}
+            <Choice
+              label="Idle"
+              value={view.idle}
+              choices={[
+                ["hide", "Hide idle"],
+                ["show", "Show all"],
+                ["only", "Only idle"],
+              ]}
+              set={(idle) => patchRoute({ idle }, "replace")}
+            />
+            {waits !== null && <IdleLine waits={waits} view={view} />}
+            <Filter
+              title="States"
+              sums={waits?.states ?? []}
+              picked={view.states}
+              text={(name) => STATE_TEXT[name] ?? visible(name)}
+              byCount={byCount}
+              pick={(states) => patchRoute({ states }, "replace")}
+            />
+            <Filter
+              title="Reasons"
+              sums={waits?.reasons ?? []}
+              picked={view.reasons}
+              text={visible}
+              byCount={byCount}
+              pick={(reasons) => patchRoute({ reasons }, "replace")}
+            />
+          </>
+        )}
+      </Menu>
     </fieldset>
   );
 }

@@ -250,7 +250,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("network-load", Beside, 120, None, NETWORK, "20,000 open connections, 5,000 new a second, and a table that is too small"),
     integration!("degraded", Beside, 60, None, ROOT_AND_AGENT, "denied probes and the CPU budget"),
     integration!("off-cpu", Beside, 60, None, PPROF, "known waits: counts, times, reasons, states"),
-    integration!("cpu-contention", Beside, 60, None, ROOT_AND_AGENT, "who had the CPU while threads waited for one, by the kernel's account"),
+    integration!("cpu-contention", Alone, 60, None, ROOT_AND_AGENT, "who had the CPU while threads waited for one, by the kernel's account"),
     integration!("network", Beside, 60, None, NETWORK, "connections of known bytes, resets, losses"),
     integration!("network-timed", Beside, 60, None, ROOT_AND_AGENT, "times of calls by the test's own clock, and what is counted from calls"),
     integration!("api", Beside, 60, None, PPROF, "the HTTP contract and its refusals"),

@@ -97,6 +97,11 @@ impl<'a> Attributions<'a> {
         self.features.get(feature).map_or("", |(id, _)| id)
     }
 
+    /// How many features there are: their numbers are below it.
+    pub(super) fn features(&self) -> usize {
+        self.features.len()
+    }
+
     /// Number of the entry in the rules, and the name of the member of a family.
     pub(super) fn feature_entry(&self, feature: usize) -> (usize, Option<&str>) {
         let Some((id, entry)) = self.features.get(feature) else {
@@ -105,6 +110,15 @@ impl<'a> Attributions<'a> {
         let member = (feature >= self.rules.features.len())
             .then(|| id.split_once(':').map_or(id.as_str(), |(_, name)| name));
         (*entry, member)
+    }
+
+    /// What people call a feature.
+    pub(super) fn title(&self, feature: usize) -> String {
+        let (entry, member) = self.feature_entry(feature);
+        let title = self.rules.features.get(entry).map(|entry| &entry.title);
+        title.map_or_else(String::new, |title| {
+            title.replace("{name}", member.unwrap_or_default())
+        })
     }
 
     pub(super) fn mechanism_id(&self, mechanism: usize) -> &str {

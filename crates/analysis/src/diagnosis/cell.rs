@@ -1,8 +1,9 @@
-//! Cells by name: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`.
+//! Cells by name: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`; and the feature of each stack.
 
 use profiler_model::{Profile, diagnosis::CellChoice};
 
 use super::{DiagnosisRules, attribute::Attributions};
+use crate::render::Features;
 
 impl DiagnosisRules {
     /// The cell, row or column that `text` names. Members of a family of features are taken as they
@@ -59,5 +60,18 @@ impl DiagnosisRules {
             .collect();
         let mut keeps = keeps.into_iter();
         profile.samples.retain(|_row| keeps.next().unwrap_or(false));
+    }
+
+    /// Which feature asked for the work of each stack, for a picture of the profile, which must have passed
+    /// [`Profile::check`].
+    pub fn features(&self, profile: &Profile) -> Features {
+        let attributions = Attributions::of(self, profile);
+        let titles = (0..attributions.features()).map(|feature| attributions.title(feature));
+        let mut features = Features::new(titles.collect());
+        for row in &profile.samples {
+            let process = profile.threads[row.thread as usize].process;
+            features.note(process, row.stack, attributions.of_row(row).feature);
+        }
+        features
     }
 }

@@ -151,13 +151,7 @@ impl<'a> CellSums<'a> {
     pub(super) fn known_title(&self, feature: usize) -> Option<String> {
         let id = self.attributions.feature_id(feature);
         let is_known = !matches!(id, UNATTRIBUTED | NO_SYMBOLS);
-        is_known.then(|| self.title_of(feature))
-    }
-
-    fn title_of(&self, feature: usize) -> String {
-        let (entry, member) = self.attributions.feature_entry(feature);
-        let title = &self.rules.features[entry].title;
-        title.replace("{name}", member.unwrap_or_default())
+        is_known.then(|| self.attributions.title(feature))
     }
 
     /// The wire form.
@@ -182,7 +176,7 @@ impl<'a> CellSums<'a> {
                 FeatureInfo {
                     settings: has_settings(&id),
                     id,
-                    title: self.title_of(feature),
+                    title: self.attributions.title(feature),
                     about: named(&entry.about),
                 }
             })

@@ -6,6 +6,7 @@ use profiler_model::{IdleShare, Profile};
 
 use super::{
     Budget, Value,
+    features::{self, Features},
     tree::{self, source_code},
 };
 
@@ -14,14 +15,17 @@ pub(super) const PRUNING_SHARE: u64 = 8192;
 
 /// The flag of a file that says how much is idle.
 const FLAG_IDLE: u64 = 1;
+/// The flag of a file that says which feature each node belongs to.
+const FLAG_FEATURES: u64 = 2;
 
 pub(super) fn render(
     profile: &Profile,
     value: Value,
     idle: Option<&IdleShare>,
     budget: Budget,
+    features: Option<&Features>,
 ) -> Vec<u8> {
-    let tree = tree::build(profile, value, PRUNING_SHARE, budget);
+    let tree = tree::build_with(profile, value, PRUNING_SHARE, budget, features);
     let mut strings = Strings::default();
     strings.add("");
     // Labels are numbered as the nodes first use them.
@@ -42,8 +46,14 @@ pub(super) fn render(
         labels.extend_from_slice(&[label.kind as u8, source_code(label.source)]);
     }
 
+    let titles: Vec<u64> = features.map_or_else(Vec::new, |features| {
+        let titles = features.titles.iter();
+        titles.map(|title| strings.add(title)).collect()
+    });
+    let flags = idle.map_or(0, |_| FLAG_IDLE) | features.map_or(0, |_| FLAG_FEATURES);
+
     let mut bytes = b"PFG1".to_vec();
-    varint(&mut bytes, idle.map_or(0, |_| FLAG_IDLE));
+    varint(&mut bytes, flags);
     varint(&mut bytes, unit_ns(profile, value));
     if let Some(idle) = idle {
         for number in [idle.count, idle.ns, idle.total_count, idle.total_ns] {
@@ -62,6 +72,15 @@ pub(super) fn render(
     }
     for node in &tree.nodes {
         varint(&mut bytes, numbers.get(&node.label).copied().unwrap_or(0));
+    }
+    if features.is_some() {
+        varint(&mut bytes, titles.len() as u64);
+        for title in titles {
+            varint(&mut bytes, title);
+        }
+        for node in &tree.nodes {
+            varint(&mut bytes, features::code(node.feature));
+        }
     }
     bytes
 }

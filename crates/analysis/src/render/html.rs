@@ -51,7 +51,13 @@ pub(super) fn render(
     };
     let about = STANDARD.encode(serde_json::to_vec(&about)?);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(&flamegraph::render(profile, value, view.idle, view.budget))?;
+    encoder.write_all(&flamegraph::render(
+        profile,
+        value,
+        view.idle,
+        view.budget,
+        None,
+    ))?;
     let columns = STANDARD.encode(encoder.finish()?);
 
     // The template is cut first, so that what is put in is never searched for a mark.

@@ -5,11 +5,14 @@ pub mod event_loop;
 pub mod names;
 pub mod quality;
 pub mod report;
+pub mod requests_table;
 pub mod runtimes;
 pub mod sequence;
 pub mod summary;
+pub mod text;
 
 mod budget;
+mod features;
 mod flamegraph;
 mod folded;
 mod html;
@@ -24,6 +27,7 @@ pub mod wait_reasons;
 mod tests;
 
 pub use budget::Budget;
+pub use features::{Features, MIXED};
 use profiler_model::{Clock, IdleShare, Profile, SampleRow};
 
 /// What is written.
@@ -139,6 +143,8 @@ pub struct View<'a> {
     pub template: Option<&'a str>,
     /// What the picture may take while it is made.
     pub budget: Budget,
+    /// Which feature asked for the work, for [`Format::Flamegraph`].
+    pub features: Option<&'a Features>,
 }
 
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
@@ -164,6 +170,7 @@ pub fn render_view(
         wakers,
         template,
         budget,
+        features,
     } = *view;
     let joined = wakers.then(|| wakers::shown(profile));
     let profile = joined.as_ref().unwrap_or(profile);
@@ -178,6 +185,6 @@ pub fn render_view(
             let template = template.ok_or(RenderError::NoViewer)?;
             html::render(profile, usual, view, template)
         }
-        Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle, budget)),
+        Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle, budget, features)),
     }
 }

@@ -11,6 +11,7 @@ use profiler_model::{Frame, FrameSpace, ModuleKind, NameSource, Profile};
 use super::{
     Budget, Value,
     budget::{self, MAX_NAMES, heaviest_first},
+    features::{Column, Features},
     names::{lines, process_names},
 };
 
@@ -73,6 +74,8 @@ pub(super) struct Node {
     pub(super) label: u32,
     /// Samples whose leaf this is.
     pub(super) own: u64,
+    /// The feature that all samples of it belong to, [`super::features::MIXED`] for several; only of a tree with features.
+    pub(super) feature: u16,
 }
 
 /// A share of [`build`] that merges nothing.
@@ -81,8 +84,19 @@ pub(super) const KEEP_ALL: u64 = u64::MAX;
 /// Builds the tree. Nodes below `total / share` samples are merged, for each parent, into one leaf.
 /// So are the lightest stacks, where the budget has no room for more nodes, and the leaf's side of very deep ones.
 pub(super) fn build(profile: &Profile, value: Value, share: u64, budget: Budget) -> Tree<'_> {
+    build_with(profile, value, share, budget, None)
+}
+
+/// The same with the feature of each node.
+pub(super) fn build_with<'a>(
+    profile: &'a Profile,
+    value: Value,
+    share: u64,
+    budget: Budget,
+    features: Option<&Features>,
+) -> Tree<'a> {
     let labelled = Labelled::new(profile);
-    let growing = grow(profile, value, &labelled, budget.nodes());
+    let growing = grow(profile, value, &labelled, budget.nodes(), features);
     let order = labelled.ranks();
     arrange(growing, labelled.labels, &order, share)
 }
@@ -267,6 +281,8 @@ struct Growing {
     parents: Vec<u32>,
     labels: Vec<u32>,
     own: Vec<u64>,
+    /// Of the samples whose leaf a node is.
+    features: Column,
 }
 
 /// A fast hasher for pairs of small numbers that untrusted input cannot choose freely.
@@ -293,11 +309,18 @@ impl Hasher for PairHasher {
 type NodeIndex = HashMap<u64, u32, BuildHasherDefault<PairHasher>>;
 
 /// At most about `most` nodes, and an `(other)` for each of those.
-fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -> Growing {
+fn grow(
+    profile: &Profile,
+    value: Value,
+    labelled: &Labelled<'_>,
+    most: usize,
+    features: Option<&Features>,
+) -> Growing {
     let mut tree = Growing {
         parents: vec![0],
         labels: vec![ROOT],
         own: vec![0],
+        features: Column::new(1),
     };
     let mut index = NodeIndex::default();
     let mut child = |tree: &mut Growing, parent: u32, label: u32| {
@@ -313,10 +336,10 @@ fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -
         tree.own.push(0);
         Some(node)
     };
-    for ((process, stack), count) in heaviest_first(profile, value) {
+    for ((process_id, stack), count) in heaviest_first(profile, value) {
         let frames = profile.stacks[stack as usize].frames.iter().rev();
         let names = frames.flat_map(|frame| &labelled.frames[*frame as usize]);
-        let process = &labelled.processes[process as usize];
+        let process = &labelled.processes[process_id as usize];
         let mut node = 0;
         let mut is_whole = true;
         for (depth, label) in std::iter::once(process).chain(names).enumerate() {
@@ -332,6 +355,10 @@ fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -
         }
         let own = &mut tree.own[node as usize];
         *own = own.saturating_add(count);
+        if let Some(features) = features {
+            tree.features
+                .add(node as usize, features.of(process_id, stack));
+        }
     }
     tree
 }
@@ -342,29 +369,34 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         parents,
         labels: of_node,
         own,
+        mut features,
     } = tree;
     let mut totals = own.clone();
     for node in (1..parents.len()).rev() {
         let parent = parents[node] as usize;
         totals[parent] = totals[parent].saturating_add(totals[node]);
+        features.add(parent, features.get(node));
     }
     let total = u128::from(totals[0]);
     let is_small = |node: usize| u128::from(totals[node]) * u128::from(share) < total;
 
     // What remains, sorted by parent; the small ones of a parent become one entry.
     let mut kept: Vec<(u32, u32, Child)> = Vec::new();
-    let mut merged: HashMap<u32, u64> = HashMap::new();
+    let mut merged: HashMap<u32, (u64, Column)> = HashMap::new();
     for node in 1..parents.len() {
         let parent = parents[node];
         if !is_small(node) && of_node[node] != OTHER {
             let id = u32::try_from(node).unwrap_or(u32::MAX);
             kept.push((parent, ranks[of_node[node] as usize], Child::Node(id)));
         } else if parent == 0 || !is_small(parent as usize) {
-            *merged.entry(parent).or_default() += totals[node];
+            let (samples, column) = merged.entry(parent).or_insert((0, Column::new(1)));
+            *samples += totals[node];
+            column.add(0, features.get(node));
         }
     }
-    for (parent, samples) in merged {
-        kept.push((parent, ranks[OTHER as usize], Child::Merged(samples)));
+    for (parent, (samples, column)) in merged {
+        let child = Child::Merged(samples, column.get(0));
+        kept.push((parent, ranks[OTHER as usize], child));
     }
     kept.sort_unstable_by_key(|(parent, rank, _)| (*parent, *rank));
 
@@ -377,6 +409,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         depth: 0,
         label: ROOT,
         own: own[0],
+        feature: features.get(0),
     }];
     // Ranges of children that are still to be visited, one for each level.
     let mut open = vec![children(0)];
@@ -387,10 +420,11 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         };
         let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
         match kept[position].2 {
-            Child::Merged(samples) => nodes.push(Node {
+            Child::Merged(samples, feature) => nodes.push(Node {
                 depth,
                 label: OTHER,
                 own: samples,
+                feature,
             }),
             Child::Node(id) => {
                 let label = of_node[id as usize];
@@ -398,6 +432,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
                     depth,
                     label,
                     own: own[id as usize],
+                    feature: features.get(id as usize),
                 });
                 open.push(children(id));
             }
@@ -409,6 +444,6 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
 #[derive(Clone, Copy)]
 enum Child {
     Node(u32),
-    /// Samples of the siblings that are too small.
-    Merged(u64),
+    /// Samples of the siblings that are too small, and their feature.
+    Merged(u64, u16),
 }

@@ -62,6 +62,8 @@ parameters! {
         value: Option<Value> = one_of(Value::ALL.map(Value::name)),
         /// Show who ended each wait above where the thread waited, in tasks that recorded it (default false)
         wakers: Option<bool> = "true or false",
+        /// Say which feature of the diagnosis asked for the work of each frame: only with `format=flamegraph`, and not with `wakers` (default false)
+        features: Option<bool> = "true or false",
     }
 }
 
@@ -155,8 +157,13 @@ pub(in crate::api) async fn profile(
         format,
         value,
         wakers,
+        features,
     } = parameters;
-    let wakers = wakers.unwrap_or(false);
+    let (wakers, features) = (wakers.unwrap_or(false), features.unwrap_or(false));
+    if features && (format != Format::Flamegraph || wakers) {
+        let detail = "features needs format=flamegraph and no wakers".to_owned();
+        return Err(ApiError::invalid_field("features", detail));
+    }
     let selection = selection.selection("")?;
     let waits = view.view(&state.parts.diagnosis_rules)?;
     let task = state.parts.engine.get(task_id(id)?)?;
@@ -168,9 +175,12 @@ pub(in crate::api) async fn profile(
     let (profile, idle) =
         read_view(&state, task.id, selection, waits, Unsampled::SharedOut).await?;
     let title = title(&task);
+    let rules = state.parts.diagnosis_rules.clone();
     let rendered = blocking(move || {
         let template = (format == Format::Html).then(offline_viewer).flatten();
+        let features = features.then(|| rules.features(&profile));
         let view = View {
+            features: features.as_ref(),
             value,
             title: &title,
             idle: idle.as_ref(),

@@ -402,3 +402,39 @@ fn functions_that_were_inlined_are_innermost_first() {
     assert_eq!(attributions.feature_id(found.feature), "stats_record");
     assert_eq!(found.frame, Some((0, 0)));
 }
+
+/// The page colours frames by what the matrix of the same samples says.
+#[test]
+fn the_features_of_a_picture_are_those_of_the_matrix() {
+    use crate::render::{Format, View, render_view};
+
+    let tracing = "i:Envoy::Extensions::Tracers::Zipkin::Span [vslot 3]";
+    let samples = [
+        stack(&[tracing], &[&MANAGER, &LOOP]),
+        stack(&["i:Envoy::Router::Filter [vslot 6]"], &[&MANAGER, &LOOP]),
+    ];
+    let profile = super::profile(&samples, 1);
+    let rules = embedded();
+    let features = rules.features(&profile);
+    let view = View {
+        features: Some(&features),
+        ..View::default()
+    };
+    let bytes = render_view(&profile, Format::Flamegraph, &view).unwrap();
+    let title = |id: &str| {
+        let list = rules.list().features;
+        list.into_iter()
+            .find(|feature| feature.id == id)
+            .unwrap()
+            .title
+    };
+    for id in ["tracing", "routing"] {
+        let title = title(id);
+        assert!(
+            bytes
+                .windows(title.len())
+                .any(|part| part == title.as_bytes()),
+            "{title} is not in the file"
+        );
+    }
+}

@@ -125,7 +125,10 @@ impl<'a> Union<'a> {
         let labels: Vec<u32> = tree.labels.iter().map(|label| self.label(label)).collect();
         // The union's node of each level on the way to the current one.
         let mut path: Vec<u32> = Vec::new();
-        for Node { depth, label, own } in &tree.nodes {
+        for Node {
+            depth, label, own, ..
+        } in &tree.nodes
+        {
             path.truncate(*depth as usize);
             let node = match path.last() {
                 None => 0,

@@ -25,6 +25,8 @@ pub(super) struct Node {
     source: u8,
     pub(super) own: u64,
     pub(super) total: u64,
+    /// Title of the feature that all samples belong to.
+    pub(super) feature: Option<String>,
 }
 
 #[derive(Debug)]
@@ -40,9 +42,9 @@ pub(super) fn decode(bytes: &[u8]) -> Columns {
     let mut rest = bytes.strip_prefix(b"PFG1").expect("magic");
     let rest = &mut rest;
     let flags = varint(rest);
-    assert!(flags <= 1, "flags {flags}");
+    assert!(flags <= 3, "flags {flags}");
     let period_ns = varint(rest);
-    let idle = (flags == 1).then(|| [varint(rest), varint(rest), varint(rest), varint(rest)]);
+    let idle = (flags & 1 == 1).then(|| [varint(rest), varint(rest), varint(rest), varint(rest)]);
     let strings: Vec<String> = (0..varint(rest))
         .map(|_| {
             let length = usize::try_from(varint(rest)).unwrap();
@@ -65,6 +67,16 @@ pub(super) fn decode(bytes: &[u8]) -> Columns {
     let count = varint(rest);
     let mut column = || (0..count).map(|_| varint(rest)).collect::<Vec<u64>>();
     let (depths, own, label) = (column(), column(), column());
+    let titles: Vec<u64> = if flags & 2 == 0 {
+        Vec::new()
+    } else {
+        (0..varint(rest)).map(|_| varint(rest)).collect()
+    };
+    let features: Vec<u64> = if flags & 2 == 0 {
+        vec![0; depths.len()]
+    } else {
+        (0..count).map(|_| varint(rest)).collect()
+    };
     assert!(
         rest.is_empty(),
         "{} bytes follow the last column",
@@ -92,6 +104,10 @@ pub(super) fn decode(bytes: &[u8]) -> Columns {
             source,
             own,
             total,
+            feature: usize::try_from(features[index])
+                .unwrap()
+                .checked_sub(1)
+                .map(|feature| text(titles[feature])),
         });
     }
     // From the back every node adds its total to the nearest one before it that is less deep.

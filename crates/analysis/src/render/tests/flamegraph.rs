@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use profiler_model::{FrameId, Profile};
 
-use crate::render::{Format, View, names::display_name, render, render_view};
+use crate::render::{Features, Format, View, names::display_name, render, render_view};
 
 use super::{
     fixtures::{Columns, decode},
@@ -176,4 +176,69 @@ fn frames_without_a_name_are_called_by_module_and_offset() {
         names,
         ["libstripped.so.1+0x4f0", "[unknown]+0x7fff00001234"]
     );
+}
+
+/// What each node says of its feature, by the names of its path.
+fn features_of(profile: &Profile, features: &Features) -> BTreeMap<String, Option<String>> {
+    let view = View {
+        features: Some(features),
+        ..View::default()
+    };
+    let columns = decode(&render_view(profile, Format::Flamegraph, &view).unwrap());
+    let mut path: Vec<String> = Vec::new();
+    let mut found = BTreeMap::new();
+    for node in columns.nodes {
+        path.truncate(node.depth);
+        path.push(node.name);
+        found.insert(path.join(";"), node.feature);
+    }
+    found
+}
+
+#[test]
+fn a_node_has_a_feature_when_all_its_samples_belong_to_it() {
+    let mut sketch = Sketch::new();
+    let [main, log, trace, write] = ["main", "log", "trace", "write"].map(|name| sketch.user(name));
+    sketch.sample(3, vec![main, log, write]);
+    sketch.sample(2, vec![main, log]);
+    sketch.sample(4, vec![main, trace, write]);
+    sketch.sample(1, vec![main, trace]);
+    // Another thread of the process does the same for somebody else.
+    (sketch.tid, sketch.thread) = (101, "other");
+    sketch.sample(1, vec![main, trace]);
+    let profile = sketch.finish();
+    let features = |of_threads: [usize; 2]| {
+        let titles = ["Access logs", "Tracing", "Health checks"].map(str::to_owned);
+        let mut features = Features::new(titles.to_vec());
+        for row in &profile.samples {
+            let frames = &profile.stacks[row.stack as usize].frames;
+            let is_log = frames.contains(&log);
+            let thread = &profile.threads[row.thread as usize];
+            let of_thread = of_threads[usize::from(thread.tid == 101)];
+            features.note(
+                thread.process,
+                row.stack,
+                if is_log { 0 } else { of_thread },
+            );
+        }
+        features_of(&profile, &features)
+    };
+    let expected = |of_trace: Option<&str>| {
+        [
+            ("all", None),
+            ("all;work", None),
+            ("all;work;main", None),
+            ("all;work;main;log", Some("Access logs")),
+            ("all;work;main;log;write", Some("Access logs")),
+            ("all;work;main;trace", of_trace),
+            ("all;work;main;trace;write", Some("Tracing")),
+        ]
+        .map(|(path, feature)| (path.to_owned(), feature.map(str::to_owned)))
+        .into()
+    };
+    assert_eq!(features([1, 1]), expected(Some("Tracing")));
+    assert_eq!(features([1, 2]), expected(None));
+    // Without a word about a stack nothing is said of it.
+    let silent = features_of(&profile, &Features::new(Vec::new()));
+    assert!(silent.values().all(Option::is_none), "{silent:?}");
 }

@@ -7,6 +7,11 @@ use profiler_model::{
     Address, EdgeKey, Outcomes, Tally, Timings, TlsFileReport, UpstreamHeader, Window,
 };
 
+#[test]
+fn tls_is_called_as_the_protocol_is() {
+    assert_eq!(TLS, Protocol::Tls.name());
+}
+
 fn endpoint(pid: Option<u32>, last: u8) -> Endpoint {
     Endpoint {
         pid,

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-use profiler_analysis::latency::latencies;
 use profiler_model::{
     Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
     SidecarTimes, Spread, Tally, TlsReport,
     printable::{columns, left, printable_within, right},
     short_time,
 };
-use profiler_protocols::Protocol;
 
-use crate::terminal::Text;
+use super::text::Text;
+use crate::latency::latencies;
+
+/// What connections of TLS speak as long as nothing inside is read.
+const TLS: &str = "tls";
 
 /// Longest text of an end and of an operation; longer ones are cut, and say so.
 const LONGEST_END: usize = 32;
@@ -31,7 +33,7 @@ const HEADER: [&str; 10] = [
 ];
 
 /// Where the time goes, operations with the most requests first, sidecars, and below them what is missing.
-pub(super) fn text(table: &RequestTable) -> Text {
+pub fn text(table: &RequestTable) -> Text {
     let mut text = Text::default();
     for latency in latencies(table) {
         line(&mut text, &latency.text);
@@ -53,7 +55,7 @@ pub(super) fn text(table: &RequestTable) -> Text {
 }
 
 /// What fits a screen while the table grows.
-pub(super) fn live(table: &RequestTable, most: usize) -> Text {
+pub fn live(table: &RequestTable, most: usize) -> Text {
     operations(table, most)
 }
 
@@ -326,7 +328,7 @@ fn missing(table: &RequestTable) -> Vec<String> {
         "request whose status or end was not seen",
         "requests whose status or end was not seen",
     );
-    let encrypted = connections_by_protocol.get(Protocol::Tls.name());
+    let encrypted = connections_by_protocol.get(TLS);
     say(
         encrypted.copied().unwrap_or(0),
         "encrypted connection whose plaintext was not read",
@@ -479,5 +481,5 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> Text {
 }
 
 #[cfg(test)]
-#[path = "requests_table_tests.rs"]
+#[path = "tests/requests_table.rs"]
 mod tests;

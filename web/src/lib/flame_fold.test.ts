@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { foldedNames, foldStart, isFolded } from "./flame_fold";
+import { findPath, indexFlameGraph, labelOf, pathKey } from "./flame_index";
+import { Kind } from "./flamegraph";
+import { parseQuery, searchFlameGraph } from "./search";
+import { graphOf, randomGraph } from "./testing";
+
+type Row = readonly [number, number, string];
+
+/** A process whose stacks all begin with the same four frames, and one of which they do not. */
+const ROWS: readonly Row[] = [
+  [0, 0, "all"],
+  [1, 0, "envoy"],
+  [2, 0, "clone3"],
+  [3, 0, "start_thread"],
+  [4, 0, "run"],
+  [5, 3, "loop"],
+  [6, 5, "read"],
+  [1, 0, "app"],
+  [2, 0, "main"],
+  [3, 0, "serve"],
+  [4, 2, "a"],
+  [4, 1, "b"],
+];
+
+function indexOf(rows: readonly Row[]) {
+  const graph = graphOf(rows);
+  const labels = graph.labels.map((label) =>
+    ["envoy", "app"].includes(label.name) ? { ...label, kind: Kind.Process } : label,
+  );
+  return indexFlameGraph({ ...graph, labels });
+}
+
+function found(index: ReturnType<typeof indexOf>, text: string): number {
+  const query = parseQuery(text);
+  if (query.kind !== "test") throw new Error("no test");
+  return searchFlameGraph(index, query.test)?.union ?? -1;
+}
+
+describe("foldStart", () => {
+  const index = indexOf(ROWS);
+  const folded = foldStart(index);
+  const names = [...folded.graph.label.keys()].map((node) => labelOf(folded, node).name);
+
+  it("makes one frame of those that hand every sample on", () => {
+    expect(names).toEqual([
+      "all",
+      "envoy",
+      "3 start-up frames",
+      "loop",
+      "read",
+      "app",
+      "main",
+      "serve",
+      "a",
+      "b",
+    ]);
+    expect([...folded.graph.depth]).toEqual([0, 1, 2, 3, 4, 1, 2, 3, 4, 4]);
+    expect(foldedNames(folded, 2)).toEqual(["clone3", "start_thread", "run"]);
+    expect(isFolded(folded, 2)).toBe(true);
+    expect(isFolded(folded, 3)).toBe(false);
+  });
+
+  it("changes no number", () => {
+    expect([...folded.total]).toEqual([11, 8, 8, 8, 5, 3, 3, 3, 2, 1]);
+    expect(folded.graph.self.reduce((sum, own) => sum + own, 0)).toBe(11);
+  });
+
+  it("keeps the keys of paths, so that links lead to the same frame", () => {
+    for (const [node, name] of [
+      [3, "loop"],
+      [9, "b"],
+    ] as const) {
+      const key = pathKey(folded, node);
+      expect(labelOf(index, findPath(index, key)).name).toBe(name);
+      expect(findPath(folded, key)).toBe(node);
+    }
+  });
+
+  it("is found by the names that are folded", () => {
+    for (const text of ["start_thread", "/^run$/", "kind:user", "mod:app", "main", "nothing"])
+      expect(found(folded, text), text).toBe(found(index, text));
+  });
+
+  it("leaves alone what has no such frames", () => {
+    const short = indexOf(ROWS.slice(7).map(([depth, self, name]) => [depth, self, name] as const));
+    expect(foldStart(indexOf([[0, 0, "all"], ...ROWS.slice(7)]))).not.toHaveProperty("folds");
+    expect(foldStart(short)).toBe(short);
+  });
+
+  it("keeps the totals of any tree", () => {
+    for (let seed = 1; seed < 40; seed += 1) {
+      const any = indexFlameGraph(randomGraph(seed, 60));
+      const small = foldStart(any);
+      expect(small.total[0]).toBe(any.total[0]);
+      expect(small.graph.self.reduce((sum, own) => sum + own, 0)).toBe(any.total[0]);
+    }
+  });
+});

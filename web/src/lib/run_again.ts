@@ -1,0 +1,106 @@
+// A task that ran once more: as it was asked for, or as a form to change something of it.
+
+import type { Task, TaskSpec } from "../api/types";
+import { NO_SELECTOR, type TargetKind, type TaskForm } from "./task_spec";
+
+/** A form that asks for nothing yet. */
+export const NEW_FORM: TaskForm = {
+  kind: "on_cpu",
+  target: "pids",
+  pids: [],
+  container: "",
+  pod: "",
+  selector: NO_SELECTOR,
+  comm: "",
+  cgroup: "",
+  netns: "",
+  duration: "10",
+  endless: false,
+  frequency: "99",
+  wakers: false,
+  timed: false,
+  mode: "",
+  minWait: "",
+  maxWait: "",
+  tls: false,
+  duty: "100",
+  bodies: false,
+  rawPaths: false,
+  samples: "slow",
+};
+
+/** What a form has no field for, and is asked for all the same. */
+export type Unseen = Pick<TaskSpec, "rules" | "capture_bytes" | "event_loop">;
+
+export function unseenOf({ requests, event_loop }: Task): Unseen {
+  return {
+    ...(event_loop === null ? {} : { event_loop }),
+    ...(requests === null ? {} : { capture_bytes: requests.capture_bytes }),
+    ...(requests === null || requests.rules.length === 0 ? {} : { rules: requests.rules }),
+  };
+}
+
+/** What was asked for; null for a file, which was never asked for. */
+export function specAgain(task: Task): TaskSpec | null {
+  const { kind, target, duration_s, frequency_hz, wakers, waits, requests } = task;
+  if (kind === "imported" || "imported" in target) return null;
+  return {
+    kind,
+    target,
+    duration_s,
+    frequency_hz: frequency_hz ?? Number(NEW_FORM.frequency),
+    wakers,
+    ...(task.timed ? { timed: true } : {}),
+    ...(waits.off_cpu_mode === null ? {} : { off_cpu_mode: waits.off_cpu_mode }),
+    ...(waits.min_wait_ns > 0 ? { min_wait_ns: waits.min_wait_ns } : {}),
+    ...(waits.max_wait_ns === null ? {} : { max_wait_ns: waits.max_wait_ns }),
+    ...(requests === null
+      ? {}
+      : {
+          tls: requests.tls,
+          tls_duty_percent: requests.tls_duty_percent,
+          bodies: requests.bodies,
+          raw_paths: requests.raw_paths,
+          samples: requests.samples,
+        }),
+    ...unseenOf(task),
+  };
+}
+
+function targetFields(target: Task["target"]): Partial<TaskForm> & { readonly target: TargetKind } {
+  if ("pids" in target) return { target: "pids", pids: target.pids };
+  if ("container" in target) return { target: "container", container: target.container };
+  if ("cgroup" in target) return { target: "cgroup", cgroup: target.cgroup };
+  if ("comm" in target) return { target: "comm", comm: target.comm };
+  if ("network_namespace" in target) return { target: "netns", netns: target.network_namespace };
+  if ("pod" in target) {
+    const text = Object.entries(target.pod).map(([key, value]) => [key, value ?? ""]);
+    return { target: "kubernetes", selector: { ...NO_SELECTOR, ...Object.fromEntries(text) } };
+  }
+  return { target: "all" };
+}
+
+/** The form that asks for the same. */
+export function formAgain(task: Task): TaskForm | null {
+  const spec = specAgain(task);
+  if (spec === null) return null;
+  const milliseconds = (ns: number | null | undefined): string => (ns == null ? "" : String(ns / 1e6));
+  return {
+    ...NEW_FORM,
+    ...targetFields(spec.target),
+    kind: spec.kind,
+    duration: spec.duration_s === null ? NEW_FORM.duration : String(spec.duration_s),
+    endless: spec.duration_s === null,
+    frequency: String(spec.frequency_hz),
+    wakers: spec.wakers,
+    timed: spec.timed ?? false,
+    mode: spec.off_cpu_mode ?? "",
+    minWait: milliseconds(spec.min_wait_ns),
+    maxWait: milliseconds(spec.max_wait_ns),
+    tls: spec.tls ?? false,
+    duty: String(spec.tls_duty_percent ?? 100),
+    bodies: spec.bodies ?? false,
+    rawPaths: spec.raw_paths ?? false,
+    samples: spec.samples ?? "slow",
+  };
+}

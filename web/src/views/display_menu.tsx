@@ -1,0 +1,111 @@
+// How a result is drawn: colours with their legend, changes made for a kind of program, start-up
+// frames, samples over time, and the whole window.
+
+import type { FlameIndex } from "../lib/flame_index";
+import type { Preset } from "../lib/flame_transform";
+import type { TimeView } from "../lib/query_state";
+import { toggleFullScreen } from "../state/full_screen";
+import { patchRoute, route } from "../state/route";
+import { addTransform } from "../state/transforms";
+import { Choice } from "./choice";
+import { Legend } from "./legend";
+import { Menu } from "./menu";
+
+const PRESETS: readonly { kind: Preset; title: string; help: string }[] = [
+  {
+    kind: "envoy",
+    title: "Hide Envoy's plumbing",
+    help: "std::function, event loop and dispatcher: their samples go to their callers",
+  },
+  {
+    kind: "runtime",
+    title: "Hide tokio and std",
+    help: "Frames of tokio, futures, std, core and alloc: their samples go to their callers",
+  },
+  { kind: "kernel", title: "Kernel only", help: "The kernel's part of each stack" },
+];
+
+export const TIME_CHOICES: readonly (readonly [TimeView, string])[] = [
+  ["bars", "Bars"],
+  ["subsecond", "Sub-second"],
+  ["threads", "Threads"],
+];
+
+export function DisplayMenu(props: {
+  /** Null before the first answer. */
+  index: FlameIndex | null;
+  /** Whether there are samples over time. */
+  timed: boolean;
+  /** Whether the agent can say which feature asked for the work. */
+  attributed: boolean;
+}) {
+  const { index } = props;
+  const { tab, layout, unfold, time } = route.value;
+  const isTree = tab === "graph" && (layout === "flame" || layout === "icicle");
+  return (
+    <Menu title="Display" class="menu-right display-menu">
+      {(close) => (
+        <div class="display-panel">
+          {index !== null && tab === "graph" && (
+            <section>
+              <h3>Colours</h3>
+              <Legend index={index} attributed={props.attributed && isTree} />
+            </section>
+          )}
+          {tab !== "order" && (
+            <section>
+              <h3>Frames</h3>
+              <div class="buttons">
+                {PRESETS.map(({ kind, title, help }) => (
+                  <button
+                    key={kind}
+                    type="button"
+                    title={help}
+                    onClick={() => {
+                      addTransform({ kind, key: "" });
+                      close();
+                    }}
+                  >
+                    {title}
+                  </button>
+                ))}
+              </div>
+              {isTree && (
+                <label class="check">
+                  <input
+                    type="checkbox"
+                    checked={!unfold}
+                    onChange={(event) => patchRoute({ unfold: !event.currentTarget.checked }, "replace")}
+                  />
+                  Fold the frames that all stacks of a process begin with
+                </label>
+              )}
+            </section>
+          )}
+          {props.timed && (
+            <section>
+              <h3>Samples over time</h3>
+              <Choice
+                label="Samples over time"
+                value={time}
+                choices={TIME_CHOICES}
+                set={(value) => patchRoute({ time: value }, "replace")}
+              />
+            </section>
+          )}
+          <button
+            type="button"
+            class="menu-item"
+            onClick={() => {
+              close();
+              toggleFullScreen();
+            }}
+          >
+            <b>Full screen</b>
+            <kbd>z</kbd>
+          </button>
+        </div>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,170 @@
+// What a task was asked for and how it ran, as facts; and what it has to remark.
+
+import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
+import { clock, count, moment, visible } from "../lib/format";
+import { isFinal } from "../lib/task_list";
+import { elapsedSeconds } from "./task_state";
+
+const CLOCKS = {
+  "cpu-clock": "a timer of each CPU that ticks while the CPU works",
+  cycles: "the hardware's cycle counter",
+  "sched-switch": "no clock: every time that a thread leaves the CPU",
+  "wall-clock": "switches, and between them a timer whose samples share the time on the CPU",
+} as const;
+
+function Fact({
+  title,
+  help,
+  warn,
+  children,
+}: {
+  title: string;
+  help?: string;
+  warn?: boolean;
+  children: unknown;
+}) {
+  return (
+    <div class={warn ? "fact warn" : "fact"} title={help}>
+      <dt>{title}</dt>
+      <dd>{children as string}</dd>
+    </div>
+  );
+}
+
+function Times({ task }: { task: Task }) {
+  return (
+    <>
+      <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
+        {clock(elapsedSeconds(task, Date.now()))}
+        {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
+      </Fact>
+      <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
+    </>
+  );
+}
+
+/** What the task was asked to look at. */
+function CaptureFacts({ settings }: { settings: RequestSettings }) {
+  const { tls, tls_duty_percent, bodies, raw_paths, samples, rules, capture_bytes } = settings;
+  const duty = tls_duty_percent < 100 ? `, ${tls_duty_percent} % of the time` : "";
+  const kept = samples === "all" ? "all" : "slowest and failing";
+  return (
+    <>
+      <Fact title="Inside TLS" help="Plaintext is read at the functions of TLS libraries, or not">
+        {tls ? `yes${duty}` : "no"}
+      </Fact>
+      <Fact title="Samples">
+        {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}${bodies ? ", with bodies" : ""}`}
+      </Fact>
+      <Fact title="Looked at" help="The first bytes of each read and write">
+        {`first ${count(capture_bytes)} bytes`}
+      </Fact>
+    </>
+  );
+}
+
+export function Facts({ task }: { task: Task }) {
+  if (task.kind === "network" || task.kind === "requests") {
+    return (
+      <dl class="facts">
+        {task.requests && <CaptureFacts settings={task.requests} />}
+        <Times task={task} />
+      </dl>
+    );
+  }
+  if ("imported" in task.target) return <FileFacts task={task} file={task.target.imported} />;
+  return <SampleFacts task={task} />;
+}
+
+const VALUE_TEXT = { counts: "counts only", durations: "times only", both: "counts and times" } as const;
+
+/** What the file said of itself; what it did not say is unknown. */
+function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
+  const unknown = "not in the file";
+  return (
+    <dl class="facts">
+      <Fact title="Samples">{file.values === "durations" ? unknown : count(task.samples)}</Fact>
+      <Fact title="Format">{file.format}</Fact>
+      <Fact title="Numbers">{VALUE_TEXT[file.values]}</Fact>
+      <Fact title="Frequency">{task.frequency_hz === null ? unknown : `${task.frequency_hz} Hz`}</Fact>
+      <Fact title="Length">{task.duration_s === null ? unknown : clock(elapsedSeconds(task, 0))}</Fact>
+      <Fact title="Recorded">{task.started_at_ns === null ? unknown : moment(task.started_at_ns)}</Fact>
+      <Fact title="Imported">{moment(task.created_at_ns)}</Fact>
+    </dl>
+  );
+}
+
+function coverageHelp({ sampled_ns, accounted_ns, processes }: CpuCoverage): string {
+  const seconds = (ns: number) => `${(ns / 1e9).toFixed(2)} s`;
+  return `Samples stand for ${seconds(sampled_ns)}, the kernel accounts ${seconds(accounted_ns)} to ${count(processes)} processes that were there at the end`;
+}
+
+function SampleFacts({ task }: { task: Task }) {
+  const rate = task.effective_frequency_hz;
+  const waits = task.clock === "sched-switch";
+  const asked = task.frequency_hz;
+  const lowered = rate !== null && asked !== null && rate < asked;
+  return (
+    <dl class="facts">
+      <Fact title={waits ? "Switches" : "Samples"}>{count(task.samples)}</Fact>
+      {!waits && (
+        <Fact
+          title="Frequency"
+          warn={lowered}
+          help={
+            lowered
+              ? `Asked for ${asked} Hz; lowered to keep the agent inside its CPU budget`
+              : "Samples each second of CPU time"
+          }
+        >
+          {lowered ? `${rate} Hz, lowered from ${asked}` : `${rate ?? asked} Hz`}
+        </Fact>
+      )}
+      {task.coverage !== null && (
+        <Fact title="CPU time sampled" help={coverageHelp(task.coverage)}>
+          {`${task.coverage.percent.toFixed(1)} %`}
+        </Fact>
+      )}
+      <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>
+        {task.clock ?? "–"}
+      </Fact>
+      <Times task={task} />
+    </dl>
+  );
+}
+
+/** Number of things that a task has to remark. */
+export function remarksOf({ losses, notes, reason }: Task): number {
+  return losses.length + notes.length + (reason === null ? 0 : 1);
+}
+
+export function RemarkList({ task }: { task: Task }) {
+  return (
+    <ul>
+      {task.reason !== null && <li class={task.state === "failed" ? "bad" : ""}>{visible(task.reason)}</li>}
+      {task.losses.map((loss) => (
+        <li key={loss.kind}>
+          <b class="numeric">{count(loss.count)}</b> {visible(loss.meaning)}{" "}
+          <code class="muted">{loss.kind}</code>
+        </li>
+      ))}
+      {task.notes.map((note) => (
+        <li key={note}>{visible(note)}</li>
+      ))}
+    </ul>
+  );
+}
+
+export function Remarks({ task }: { task: Task }) {
+  const all = remarksOf(task);
+  if (all === 0) return null;
+  return (
+    <details class="remarks" open={task.state === "failed"}>
+      <summary>
+        {task.state === "failed" ? "Why it failed" : "About the quality of this result"}
+        <span class="badge">{all}</span>
+      </summary>
+      <RemarkList task={task} />
+    </details>
+  );
+}
