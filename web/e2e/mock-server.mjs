@@ -252,8 +252,8 @@ function streamEdges(response, table, last, everyMs = 1000) {
     );
   send();
   if (last) return response.end();
-  const timer = setInterval(send, everyMs);
-  return response.on("close", () => clearInterval(timer));
+  const timers = [setInterval(send, everyMs), setInterval(() => response.write(": ping\n\n"), TICK_MS)];
+  return response.on("close", () => timers.forEach(clearInterval));
 }
 
 /** `/edges/ID/series` of a table after so many seconds. */

@@ -14,7 +14,7 @@ use super::{dto::LaggedEvent, error::ApiError};
 /// Messages that a slow listener may be behind.
 const RING: usize = 1024;
 const MAX_LISTENERS: usize = 32;
-pub(super) const PING: Duration = Duration::from_secs(15);
+pub(super) const PING: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 struct Message {

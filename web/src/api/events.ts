@@ -4,8 +4,8 @@
 import { EventParser, type ServerEvent } from "../lib/sse";
 import { noteSilence, request } from "./client";
 
-/** A stream that is silent for longer is dead: the agent sends a comment each 15 s. */
-const SILENCE_LIMIT_MS = 40_000;
+/** A stream that is silent for longer is dead: the agent sends a comment after 2 s. */
+const SILENCE_LIMIT_MS = 4_500;
 
 /** Reads events until the stream ends. Rejects like `request`, or when the stream breaks. */
 export async function readEvents(
@@ -13,9 +13,9 @@ export async function readEvents(
   deliver: (event: ServerEvent) => void,
   opened: () => void,
   signal: AbortSignal,
-  silenceMs = SILENCE_LIMIT_MS,
 ): Promise<void> {
-  const response = await request(path, { signal, headers: { Accept: "text/event-stream" } }, silenceMs);
+  const init = { signal, headers: { Accept: "text/event-stream" } };
+  const response = await request(path, init, SILENCE_LIMIT_MS);
   if (response.body === null) return;
   opened();
   const reader = response.body.getReader();
@@ -28,7 +28,7 @@ export async function readEvents(
       silence = setTimeout(() => {
         noteSilence();
         void reader.cancel();
-      }, silenceMs);
+      }, SILENCE_LIMIT_MS);
       const { done, value } = await reader.read();
       if (done) return;
       parser.feed(decoder.decode(value, { stream: true }));

@@ -4,6 +4,7 @@ import { checkupAsCli, checkupAsCurl, checkupSpec, tasksOfGroup } from "./checku
 import { containerNames } from "./containers_testing";
 import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
+import { NEW_FORM } from "./run_again";
 import { remarksOn } from "./task_conflicts";
 import { corePercent, costLines, measuredRun } from "./task_cost";
 import {
@@ -17,30 +18,7 @@ import {
   targetText,
 } from "./task_spec";
 
-const FORM: TaskForm = {
-  kind: "on_cpu",
-  target: "pod",
-  pids: [],
-  container: "",
-  pod: "4026532441",
-  selector: NO_SELECTOR,
-  comm: "",
-  cgroup: "",
-  netns: "",
-  duration: "30",
-  endless: false,
-  frequency: "99",
-  wakers: false,
-  timed: false,
-  mode: "",
-  minWait: "",
-  maxWait: "",
-  tls: false,
-  duty: "100",
-  bodies: false,
-  rawPaths: false,
-  samples: "slow",
-};
+const FORM: TaskForm = { ...NEW_FORM, target: "pod", pod: "4026532441", duration: "30" };
 
 const member = (pid: number, change: Partial<Process> = {}): Process =>
   ({ pid, network_namespace: 4026532441, kernel_thread: false, ...change }) as Process;

@@ -1,17 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Process } from "../api/types";
 import { compareBy, filterOf, groupByContainer } from "./process_list";
+import { NEW_FORM } from "./run_again";
 import { brushed, condense, moved, resized } from "./strip";
-import {
-  asCli,
-  asCurl,
-  matchedProcesses,
-  NO_SELECTOR,
-  shellWord,
-  specOf,
-  type TaskForm,
-  targetText,
-} from "./task_spec";
+import { asCli, asCurl, matchedProcesses, shellWord, specOf, type TaskForm, targetText } from "./task_spec";
 
 function process(pid: number, change: Partial<Process> = {}): Process {
   return {
@@ -35,30 +27,7 @@ function process(pid: number, change: Partial<Process> = {}): Process {
   };
 }
 
-const FORM: TaskForm = {
-  kind: "on_cpu",
-  target: "pids",
-  pids: [7],
-  container: "",
-  pod: "",
-  selector: NO_SELECTOR,
-  comm: "",
-  cgroup: "",
-  netns: "",
-  duration: "10",
-  endless: false,
-  frequency: "99",
-  wakers: true,
-  timed: false,
-  mode: "",
-  minWait: "",
-  maxWait: "",
-  tls: false,
-  duty: "100",
-  bodies: false,
-  rawPaths: false,
-  samples: "slow",
-};
+const FORM: TaskForm = { ...NEW_FORM, pids: [7], wakers: true };
 
 describe("process list", () => {
   it("filters by every word", () => {

@@ -73,8 +73,6 @@ const POLL_MS = 5_000;
 const FIRST_POLL_MS = 600;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8_000;
-/** The agent's own readings come each 2 s: when nothing has come for so long, it does not run. */
-const SILENCE_MS = 4_500;
 const HISTORY_LENGTH = 30;
 const LIST_DELAY_MS = 700;
 
@@ -286,7 +284,7 @@ async function follow(signal: AbortSignal): Promise<void> {
         delay = FIRST_RETRY_MS;
         void refreshAll().catch(() => {});
       };
-      await readEvents("/events", handle, opened, signal, SILENCE_MS);
+      await readEvents("/events", handle, opened, signal);
     } catch {
       // The outcome listener has already noted why; the loop below tries again.
     }

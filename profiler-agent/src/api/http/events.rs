@@ -11,7 +11,7 @@ use futures_util::Stream;
 use crate::api::{dto::Problem, error::ApiError, parameters::Given, state::ApiState};
 
 /// Live updates: `task` (Task), `task_deleted`, `process`, `processes` and `self` (`AgentSelf`, every
-/// 2 s), `lagged` when the reader was too slow, and a comment every 15 s.
+/// 2 s), `lagged` when the reader was too slow, and a comment after 2 s of silence.
 #[utoipa::path(
     get, path = "/api/v1/events", tag = "agent",
     responses(
