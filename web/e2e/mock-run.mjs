@@ -107,7 +107,7 @@ await checks.run(
 await checks.run("a wrong token gives the page that says where the right one is", async () => {
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(`${mock.origin}/#token=wrong`);
-  await page.getByText("This token is not the agent's").waitFor();
+  await page.getByText("Invalid token").waitFor();
   await page.fill("#token", `${mock.origin}/#token=${TOKEN}`);
   await page.getByRole("button", { name: "Open" }).click();
   await page.waitForSelector("[role=grid]");

@@ -524,7 +524,7 @@ const GOOD = [
   {
     id: "retransmits",
     title: "Connections are kept.",
-    text: "61 new ones for 486,000 requests, 0.012 % of the segments sent again.",
+    text: "61 new ones for 486,000 requests, 0.012 % of the segments retransmitted.",
   },
 ];
 const COLLECTOR =

@@ -107,10 +107,10 @@ async function operations(checks, { page, faults, show }, mock) {
     },
   );
   await checks.run("requests: headers sort, by keyboard too", async () => {
-    const header = page.getByRole("grid", { name: "Operations" }).getByRole("button", { name: "Failed" });
+    const header = page.getByRole("grid", { name: "Operations" }).getByRole("button", { name: "5xx" });
     await header.focus();
     await page.keyboard.press("Enter");
-    const failed = (await column(page, "Operations", "Failed")).map(Number);
+    const failed = (await column(page, "Operations", "5xx")).map(Number);
     assert(failed.join() === failed.toSorted((a, b) => b - a).join() && failed[0] > 0, failed.join());
   });
   await checks.run(
@@ -177,8 +177,8 @@ async function sidecars(checks, { page, show }) {
     const text = await known.textContent();
     for (const said of [
       "874 µs",
-      "Waits to be read",
-      "Way back",
+      "Inbound socket queue",
+      "Response path",
       "request id71.",
       "not in the times",
       "within 2 ms",
@@ -229,7 +229,7 @@ async function creation(checks, { page }, mock) {
   };
   await checks.run("requests: a task is asked for with TLS, its price told", async () => {
     await dialog();
-    await page.getByLabel(/^Also inside TLS/).check();
+    await page.getByLabel(/^Decode TLS/).check();
     await page.fill("#tls-duty", "20");
     await page.locator("#samples-kept").selectOption("all");
     assert(/in 20 % of the time/.test(await page.locator("[data-estimate]").textContent()), "no price");
@@ -252,7 +252,7 @@ async function creation(checks, { page }, mock) {
       );
       await dialog();
       await page.getByText("must be started with --allow-tls-capture").waitFor();
-      assert(await page.getByLabel(/^Also inside TLS/).isDisabled(), "it can be asked for");
+      assert(await page.getByLabel(/^Decode TLS/).isDisabled(), "it can be asked for");
       await page.unroute(/\/api\/v1\/config$/);
     },
   );

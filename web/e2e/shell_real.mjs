@@ -64,7 +64,7 @@ await checks.run("a check-up of the pod runs three tasks to their end", async ()
   await page.fill("#duration", "4");
   await page
     .locator("[data-estimate]")
-    .getByText(/samples, ±/)
+    .getByText(/About [\d,]+ samples .* reads 10 ±/)
     .first()
     .waitFor();
   await shot("3-create");

@@ -66,7 +66,7 @@ for (const colorScheme of ["light", "dark"]) {
     if (name === "create-network") await page.getByLabel("Network", { exact: true }).check();
     if (name === "create-requests") {
       await page.getByLabel("Requests", { exact: true }).check();
-      await page.getByText("Also inside TLS").click();
+      await page.getByText("Decode TLS").click();
     }
     if (name === "requests-operation" || name === "requests-sample")
       await page.locator("[role=row][data-row='2']").click();

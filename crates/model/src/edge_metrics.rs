@@ -446,7 +446,7 @@ pub const EDGE_METRICS: [EdgeMetric; 20] = [
     metric(
         "retransmit",
         "network_retransmitted_segments",
-        "Segments that were sent again",
+        "Segments that were retransmitted",
         EdgeUnit::Events,
         EdgeReading::Counter(|side| side.retransmits),
     ),

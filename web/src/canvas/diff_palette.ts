@@ -40,7 +40,7 @@ export const DIFF_LEGEND: readonly (readonly [tendency: number, text: string])[]
   [-1, "gone (dotted)"],
   [-0.7, "much less"],
   [-0.25, "less"],
-  [Number.NaN, "no change, or chance can explain it"],
+  [Number.NaN, "no significant change"],
   [0.25, "more"],
   [0.7, "much more"],
   [1, "new (hatched edge)"],

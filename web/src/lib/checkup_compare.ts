@@ -25,7 +25,7 @@ export function directionOf({ significant }: { significant: boolean }, change: n
 export const DIRECTIONS: Readonly<Record<Direction, { readonly mark: string; readonly word: string }>> = {
   less: { mark: "↓", word: "smaller share" },
   more: { mark: "↑", word: "larger share" },
-  same: { mark: "≈", word: "chance can explain it" },
+  same: { mark: "≈", word: "no significant change" },
 };
 
 /** CPU of one request that a feature takes more (or less) now; null where requests are not known. */
@@ -68,7 +68,7 @@ export function changeBar(
 }
 
 export function totalText({ change_percent, low, high, significant }: ComparedTotal): string {
-  const sure = significant ? "significant" : "chance can explain it";
+  const sure = significant ? "significant" : "not significant";
   return `${points(change_percent)} % (${points(low)} to ${points(high)} %), ${sure}`;
 }
 

@@ -70,7 +70,7 @@ describe("the estimate", () => {
   it("is the one of the specification: 30 s at 99 Hz of 0.84 cores", () => {
     expect(expectedSamples(30, 99, 0.84)).toBeCloseTo(2494.8);
     expect(estimateLine(30, 99, 0.84)).toBe(
-      "30 s × 99 Hz × 0.84 cores ≈ 2,500 samples, ±1.2 points at a share of 10 %",
+      "About 2,500 samples (30 s × 99 Hz × 0.84 cores as now): a function of 10 % reads 10 ± 1.2 %.",
     );
     expect(resolutionPoints(2494.8, 0.1)).toBeCloseTo(1.177, 2);
   });
@@ -272,7 +272,7 @@ describe("what is possible", () => {
   it("is told by kind with the reason", () => {
     const kinds = kindStatuses(PROBES);
     expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok", "ok"]);
-    expect(kindsText(kinds)).toBe("all kinds");
+    expect(kindsText(kinds)).toBe("all profile types");
     const denied = PROBES.map((probe) =>
       probe.name === "wall" || probe.name === "network_send"
         ? { ...probe, state: "denied" as const, reason: "it is denied" }

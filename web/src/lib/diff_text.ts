@@ -7,7 +7,7 @@ import { amount } from "./format";
 
 export const VERDICT_TEXT: Readonly<Record<Verdict, string>> = {
   significant: "significant",
-  not_significant: "chance can explain it",
+  not_significant: "not significant",
   too_few: "too few samples to tell",
   unknown: "not known",
 };

@@ -58,7 +58,7 @@ export const EDGE_METRICS: Readonly<Record<MetricKey, EdgeMetric>> = {
   ),
   close: metric("close", "Close", "From the end of sending until the socket was closed", "closed"),
   wait: metric("receive_wait", "Receive wait", "From the arrival of data until the process read it", "reads"),
-  retransmit: metric("retransmit", "Retransmits", "Segments that were sent again", "segments"),
+  retransmit: metric("retransmit", "Retransmits", "Segments that were retransmitted", "segments"),
   drop: metric("drop", "Drops", "Packets that the kernel dropped, by its own reasons", "packets"),
   reset: metric("reset", "Resets", "Connections that were broken off", "resets"),
   error: metric("error", "Errors", "Connections that ended with an error, by its number", "errors"),

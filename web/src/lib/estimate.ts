@@ -21,14 +21,27 @@ export function roughly(value: number): string {
   return (Math.round(value / step) * step).toLocaleString();
 }
 
+/** A share is told well enough within so many points. */
+const GOOD_POINTS = 2;
+
+/** Seconds after which a share of 10 % is told within that; rounded up to what people type. */
+function goodSeconds(seconds: number, points: number): number {
+  const needed = seconds * (points / GOOD_POINTS) ** 2;
+  const step = needed < 60 ? 5 : needed < 600 ? 10 : 60;
+  return Math.ceil(needed / step) * step;
+}
+
 /** The line under the form. */
 export function estimateLine(seconds: number | null, hertz: number, cores: number): string {
   const perSecond = hertz * cores;
   if (seconds === null)
-    return `${hertz} Hz × ${cores.toFixed(2)} cores ≈ ${roughly(perSecond)} samples each second, until stopped`;
+    return `About ${roughly(perSecond)} samples each second (${hertz} Hz × ${cores.toFixed(2)} cores as now), until stopped.`;
   const samples = expectedSamples(seconds, hertz, cores);
   const points = resolutionPoints(samples, 0.1);
-  const exact =
-    points === null ? "too few to tell anything" : `±${points.toFixed(1)} points at a share of 10 %`;
-  return `${seconds} s × ${hertz} Hz × ${cores.toFixed(2)} cores ≈ ${roughly(samples)} samples, ${exact}`;
+  const about = `About ${roughly(samples)} samples (${seconds} s × ${hertz} Hz × ${cores.toFixed(2)} cores as now)`;
+  if (points === null) return `${about}: too few to tell anything.`;
+  const exact = `${about}: a function of 10 % reads 10 ± ${points.toFixed(1)} %.`;
+  // One digit is shown: what reads as good is good.
+  if (Number(points.toFixed(1)) <= GOOD_POINTS) return exact;
+  return `${exact} For ± ${GOOD_POINTS} %, record ${goodSeconds(seconds, points).toLocaleString()} s.`;
 }

@@ -52,7 +52,7 @@ export function kindStatuses(probes: readonly Probe[]): KindStatus[] {
 export function kindsText(statuses: readonly KindStatus[]): string {
   const possible = statuses.filter(({ state }) => state === "ok" || state === "degraded").length;
   const degraded = statuses.some(({ state }) => state === "degraded");
-  if (possible === statuses.length) return degraded ? "all, one with less" : "all kinds";
+  if (possible === statuses.length) return degraded ? "all, one with less" : "all profile types";
   if (statuses.every(({ state }) => state === "unknown")) return "unknown";
   return `${possible} of ${statuses.length} kinds`;
 }

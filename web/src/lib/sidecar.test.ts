@@ -19,7 +19,7 @@ it("the bar is of the parts that were measured, without a part that is in anothe
     ["upstream", 0.7],
     ["to_client", 0.2],
   ]);
-  expect(splitText(pieces)).toBe("Work on the request 100 ns, Upstream 700 ns, Way back 200 ns");
+  expect(splitText(pieces)).toBe("Work on the request 100 ns, Upstream 700 ns, Response path 200 ns");
   expect(
     splitPieces({ ...TIMES, to_upstream_ns: values(), upstream_ns: values(), to_client_ns: values() }),
   ).toEqual([]);

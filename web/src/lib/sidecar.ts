@@ -17,7 +17,7 @@ export function sidecarParts(times: SidecarTimes): readonly SidecarPart[] {
   return [
     {
       key: "read_wait",
-      title: "Waits to be read",
+      title: "Inbound socket queue",
       help: "From the arrival of the request until the process read it: its event loop was busy with others",
       values: times.read_wait_ns,
       own: true,
@@ -38,7 +38,7 @@ export function sidecarParts(times: SidecarTimes): readonly SidecarPart[] {
     },
     {
       key: "to_client",
-      title: "Way back",
+      title: "Response path",
       help: "From reading the first byte of the answer to writing one to the client",
       values: times.to_client_ns,
       own: true,

@@ -48,7 +48,7 @@ export function verdictOf(symbols: ProcessSymbols): SymbolVerdict {
   const level = levelOf(program);
   const parts = [LEVEL_REASON[level]];
   if (program.refusal !== null) parts.push(`Because ${program.refusal}.`);
-  if (program.remedy !== "") parts.push(`To mend it: ${program.remedy}.`);
+  if (program.remedy !== "") parts.push(`To fix: ${program.remedy}.`);
   const others = lacking - (program.remedy === "" ? 0 : 1);
   if (others > 0) parts.push(`${others} of its ${symbols.files.length - 1} libraries lack names too.`);
   return { level, text: LEVEL_TEXT[level], reason: parts.join(" "), lacking };

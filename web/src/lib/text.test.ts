@@ -85,9 +85,10 @@ describe("names in little room", () => {
 describe("estimate", () => {
   it("says how many samples and how exact", () => {
     expect(estimateLine(10, 99, 0.84)).toBe(
-      "10 s × 99 Hz × 0.84 cores ≈ 830 samples, ±2.0 points at a share of 10 %",
+      "About 830 samples (10 s × 99 Hz × 0.84 cores as now): a function of 10 % reads 10 ± 2.0 %.",
     );
-    expect(estimateLine(null, 19, 2)).toContain("each second, until stopped");
+    expect(estimateLine(10, 99, 0.11)).toMatch(/10 ± 5\.6 %\. For ± 2 %, record 80 s\.$/);
+    expect(estimateLine(null, 19, 2)).toContain("until stopped");
     expect(estimateLine(1, 1, 0)).toContain("too few");
     expect(resolutionPoints(0, 0.1)).toBeNull();
     expect(roughly(0.3)).toBe("< 1");

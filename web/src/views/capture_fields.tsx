@@ -74,7 +74,7 @@ export function CaptureFields<F>({ form, change, failure, FieldError }: Props<F>
             aria-describedby="tls-allowed"
             onChange={(event) => change({ tls: event.currentTarget.checked })}
           />
-          Also inside TLS: read plaintext at TLS libraries
+          Decode TLS
         </label>
         <p class="muted small" id="tls-allowed">
           {TLS_TEXT[allowed]}

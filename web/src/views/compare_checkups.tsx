@@ -135,7 +135,7 @@ function Rows({ rows }: { rows: readonly ComparedRow[] }) {
       <p class="muted small">
         Shares add to 100 % in each check-up: when one feature costs less, the shares of all others grow.
         {requests
-          ? " The CPU of one request does not do that; whether chance can explain a change is told of the share."
+          ? " The CPU of one request does not do that; whether a change is significant is told of the share."
           : " Requests are not known, so that only shares can be compared."}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}

@@ -44,9 +44,9 @@ const KINDS: readonly (readonly [TaskKind, string])[] = [
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
   ["pod", "Pod"],
-  ["kubernetes", "Kubernetes pod"],
+  ["kubernetes", "Pod by label"],
   ["container", "Container"],
-  ["comm", "Name"],
+  ["comm", "Process name"],
   ["cgroup", "Cgroup"],
   ["netns", "Network namespace"],
   ["all", "Whole node"],
@@ -262,7 +262,7 @@ export function CreateTask() {
                 checked={form.endless}
                 onChange={(event) => change({ endless: event.currentTarget.checked })}
               />
-              No end: until it is stopped
+              Run until stopped
             </label>
             <FieldError failure={failure} field="duration_s" />
           </div>
@@ -295,7 +295,7 @@ export function CreateTask() {
               checked={form.wakers}
               onChange={(event) => change({ wakers: event.currentTarget.checked })}
             />
-            Also who ended each wait
+            Record wakers
           </label>
         )}
 

@@ -121,7 +121,10 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
         <IntervalBar finding={finding} end={end} />
         <span class="finding-saving" title="An upper bound: never more than was measured">
           {saving === null ? (
-            <Unknown why={finding.reason} word="CPU saved: not known, or not a matter of CPU time" />
+            <Unknown
+              why={finding.reason}
+              word="CPU saved: not known, or it affects latency and not CPU cost"
+            />
           ) : (
             <>
               Saves <b class="numeric">{saving}</b>
@@ -146,7 +149,7 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
               </div>
             )}
             <div>
-              <dt>Rests on</dt>
+              <dt>Based on</dt>
               <dd title={confidence.about}>{confidence.word}</dd>
             </div>
           </dl>

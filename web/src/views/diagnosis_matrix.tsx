@@ -215,7 +215,7 @@ export function CostMatrix({ matrix, flame }: { matrix: Matrix; flame: Flame }) 
   const { rows, total, empty } = table;
   return (
     <section class="card wide" aria-labelledby="matrix-title">
-      <h2 id="matrix-title">Who asked for the CPU, and what it did</h2>
+      <h2 id="matrix-title">CPU by feature and kind of work</h2>
       <p class="muted small">
         Percent of the CPU time. Rows are features, columns the kind of work; each sample is in exactly one
         cell.

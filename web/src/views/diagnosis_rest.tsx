@@ -65,7 +65,7 @@ export function GoodNews({ diagnosis }: { diagnosis: Diagnosis }) {
   if (diagnosis.good.length === 0) return null;
   return (
     <section class="card" aria-labelledby="good-title">
-      <h2 id="good-title">Nothing to gain here</h2>
+      <h2 id="good-title">Checked, no problem</h2>
       <ul class="good-news">
         {diagnosis.good.map(({ id, title, text }) => (
           <li key={id}>

@@ -53,7 +53,7 @@ function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
       <span class="muted numeric">
         ({low.toFixed(2)} to {high.toFixed(2)})
       </span>
-      , {significant ? "more than chance" : "chance can explain it"}.
+      , {significant ? "significant" : "not significant"}.
     </p>
   );
 }

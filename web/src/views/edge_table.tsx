@@ -140,7 +140,7 @@ const COLUMNS: readonly Column<ShownRow>[] = [
   {
     key: "retransmits",
     title: "Retr",
-    help: "Segments that were sent again",
+    help: "Segments that were retransmitted",
     numeric: true,
     sortable: true,
     cell: (row) => trouble(row, "retransmits"),

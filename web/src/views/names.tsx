@@ -81,7 +81,7 @@ function Lacking(props: {
             </td>
             <td class="number">{percent(unnamed + inferred, props.names.frames)}</td>
             <td>
-              <GiveButton title="Give its symbols" buildId={build_id} busy={props.busy} give={props.give} />
+              <GiveButton title="Upload symbols" buildId={build_id} busy={props.busy} give={props.give} />
             </td>
           </tr>
         ))}

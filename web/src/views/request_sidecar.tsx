@@ -73,7 +73,7 @@ function Split({ times }: { times: SidecarTimes }) {
                 <PartRow title={title} help={help} values={values} mark={key} />
                 {key === "upstream" && times.answer_wait_ns.count > 0 && (
                   <PartRow
-                    title="of it, the answer was there"
+                    title="of it, the response was waiting to be read"
                     help="The answer lay in the socket already: the event loop was busy with others"
                     values={times.answer_wait_ns}
                     mark={null}
@@ -137,7 +137,7 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
           </span>
         ) : (
           <>
-            <b class="numeric">{duration(mean_ns)}</b> in the process for each request, on average{" "}
+            <b class="numeric">{duration(mean_ns)}</b> per request (mean){" "}
             <span class="muted" title="All time of requests in, less that of requests out, by requests in">
               (needs no pairs)
             </span>

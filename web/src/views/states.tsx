@@ -55,7 +55,7 @@ export function TokenPage() {
   };
   return (
     <main class="token-page">
-      <h1>{wrong ? "This token is not the agent's" : "A token is needed"}</h1>
+      <h1>{wrong ? "Invalid token" : "A token is needed"}</h1>
       <p>
         The agent shows data only to those who hold its token, on this machine too.
         {wrong &&

@@ -31,7 +31,7 @@ function resolution(spec: TaskSpec, cores: number | null): string {
     return "Waits are sampled: which stacks waited is an estimate, their sums are exact.";
   if (spec.kind !== "on_cpu") return GIVES[spec.kind];
   if (cores === null) return "How many samples come is not known: the target has no CPU reading yet.";
-  return `${estimateLine(spec.duration_s, spec.frequency_hz, cores)}, if it goes on using as much CPU as now.`;
+  return estimateLine(spec.duration_s, spec.frequency_hz, cores);
 }
 
 export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
@@ -67,7 +67,7 @@ export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
               )
               .map(({ text, source }) => (
                 <li key={text}>
-                  Cost: {text} <span class="muted">({source})</span>
+                  Estimated overhead: {text} <span class="muted">({source})</span>
                 </li>
               ))}
           </ul>

@@ -12,7 +12,7 @@ interface Props<F> {
 }
 
 const MODES: readonly (readonly [OffCpuMode | "", string])[] = [
-  ["", "As the agent is set"],
+  ["", "Default (every wait, sampled above the agent's limit)"],
   ["auto", "Every wait; sampled above 50,000 a second"],
   ["every", "Every wait"],
   ["sampled", "Sampled, with exact sums"],
@@ -22,7 +22,7 @@ export function WaitFields<F>({ form, change, failure, FieldError }: Props<F>) {
   return (
     <div class="three-fields">
       <div class="field">
-        <label for="wait-mode">Waits are counted</label>
+        <label for="wait-mode">Wait recording</label>
         <select
           id="wait-mode"
           value={form.mode}

@@ -262,7 +262,7 @@ fn verdict(
     }
     let largest = rows.iter().find(|row| row.significant);
     parts.push(match largest {
-        None => "no part of it changed by more than chance".to_owned(),
+        None => "no part of it changed significantly".to_owned(),
         Some(row) => {
             let title = titles.get(row.feature.as_str()).copied();
             let title = title.unwrap_or(&row.feature);
@@ -311,7 +311,7 @@ fn of_total(what: &str, unit: &str, total: &ComparedTotal) -> String {
             change_percent.abs()
         )
     } else {
-        format!("{what} did not change by more than chance {numbers}")
+        format!("{what} did not change significantly {numbers}")
     }
 }
 

@@ -82,7 +82,7 @@ fn the_same_twice_is_no_change() {
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
     assert!(!found.totals.cpu_cores.unwrap().significant);
     assert!(
-        found.verdict.contains("did not change by more than chance"),
+        found.verdict.contains("did not change significantly"),
         "{}",
         found.verdict
     );

@@ -105,7 +105,7 @@ impl Measurements<'_> {
                 let network = self.network?;
                 network.report.retransmit_percent?;
                 let text = format!(
-                    "{} segments were sent again, for {} writes.",
+                    "{} segments were retransmitted, for {} writes.",
                     network.retransmits, network.writes
                 );
                 let estimate = proportion(network.retransmits.min(network.writes), network.writes);

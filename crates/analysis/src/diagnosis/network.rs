@@ -53,7 +53,7 @@ pub(super) fn network(
     }
     let measured = table.has("retransmit");
     if !measured {
-        limits.push("Segments that were sent again are not measured on this kernel.".to_owned());
+        limits.push("Retransmitted segments are not measured on this kernel.".to_owned());
     }
     let report = NetworkReport {
         connections_opened: opened,

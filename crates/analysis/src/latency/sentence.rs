@@ -139,7 +139,7 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<&Known<'_>>) -> Pl
             let again = known.and_then(|known| known.retransmit_percent);
             let again = again.filter(|percent| *percent >= RETRANSMIT_PERCENT);
             let causes =
-                again.map(|percent| format!("{percent:.1} % of what was sent was sent again"));
+                again.map(|percent| format!("{percent:.1} % of the segments were retransmitted"));
             ("between the two, until it is read".to_owned(), causes)
         }
     };

@@ -529,7 +529,7 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
         .iter()
         .find(|good| good.id == "retransmits")
         .unwrap();
-    assert_eq!(good.text, "No segment was sent again in 5000 writes.");
+    assert_eq!(good.text, "No segment was retransmitted in 5000 writes.");
 }
 
 /// A wall-clock profile in which 3 s of a worker were not observed, with other samples of `tid`.

@@ -358,8 +358,8 @@ pub(super) fn network(diagnosis: &Diagnosis) -> Vec<Block> {
         plain(format!("{connections_opened} connections opened{each}")),
         plain(format!("{resets} resets")),
         plain(retransmit_percent.map_or_else(
-            || "segments sent again: not known".to_owned(),
-            |percent| format!("{percent:.3} % of the segments sent again"),
+            || "segments retransmitted: not known".to_owned(),
+            |percent| format!("{percent:.3} % of the segments retransmitted"),
         )),
     ];
     if let Some(waits) = receive_wait_ns {

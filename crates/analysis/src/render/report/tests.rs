@@ -32,7 +32,7 @@ fn the_verdict_comes_first_then_what_to_change_and_the_limits_last() {
         "EVENT LOOPS (STALLS OF 20 MS AND MORE)",
         "60.0 ms in x: x",
         "CONNECTIONS",
-        "segments sent again: not known",
+        "segments retransmitted: not known",
         "WHAT IS CONFIGURED",
         "tracing.sampling = x",
         "WHAT THIS CANNOT KNOW",
