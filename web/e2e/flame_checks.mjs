@@ -341,7 +341,7 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.focus(tree);
     for (let i = 0; i < 3; i += 1) await page.keyboard.press("ArrowUp");
     const folded = await spoken(page);
-    assert(/^3 start-up frames,/.test(folded), folded);
+    assert(/^3 first frames,/.test(folded), folded);
     const names = await page.locator("[data-details] .origin").textContent();
     assert(names.startsWith("clone3 › start_thread › "), names);
     await page.fill("[data-search]", "start_thread");
@@ -407,6 +407,33 @@ export async function flameChecks(checks, browser, mock, shots) {
     await context.close();
   });
 
+  await checks.run("a long press opens the menu of a frame, and picks nothing from it", async () => {
+    const opened = await openPage(browser, mock.origin, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+    });
+    const { context, page, faults } = opened;
+    await page.goto(mock.url);
+    await page.waitForSelector("[role=grid]");
+    await page.goto(`${mock.origin}/?view=task&id=1`);
+    await page.waitForSelector(tree);
+    const box = await page.locator(".flame-canvas").boundingBox();
+    const point = { x: box.x + 60, y: box.y + box.height - 60 };
+    const before = await address(page);
+    const touch = await context.newCDPSession(page);
+    await touch.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [point] });
+    await page.waitForTimeout(800);
+    await touch.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+    await page.locator("[data-frame-menu]").waitFor();
+    await page.waitForTimeout(400);
+    await page.locator("[data-frame-menu]").waitFor();
+    assert((await address(page)) === before, `something was picked: ${await address(page)}`);
+    await page.touchscreen.tap(200, 300);
+    await page.locator("[data-frame-menu]").waitFor({ state: "detached" });
+    assert(faults.length === 0, faults.join(" | "));
+    await context.close();
+  });
+
   await checks.run("presets hide plumbing, or show the kernel alone", async () => {
     const { context, page } = await openTask(browser, mock, "id=1");
     for (const [button, letter, dropped] of [
@@ -429,7 +456,7 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.waitForURL(/colour=feature/);
     const entry = page.locator(".legend-entry", { hasText: "Routing" });
     await entry.click();
-    await page.waitForURL(/search=feature%3ARouting/);
+    await page.waitForURL(/search=feature%3A%22Routing%22/);
     const matched = await page.locator("[data-matched]").textContent();
     assert(/^\d+\.\d % matched/.test(matched) && !matched.startsWith("0.0"), matched);
     await shot(page, "flame-features");

@@ -201,6 +201,12 @@ await checks.run("a result runs again as it was, or with something changed", asy
   assert(changed.duration_s === 30 && changed.frequency_hz === 999, JSON.stringify(changed));
   assert(JSON.stringify(changed.target) === JSON.stringify(spec.target), JSON.stringify(changed));
   await page.waitForURL(/view=task&id=(?!4$)\d+$/);
+  // Left by the browser's way back, the form is forgotten too.
+  await page.goto(`${mock.origin}/?view=task&id=4`);
+  await page.getByRole("button", { name: "Edit and run" }).click();
+  await page.getByRole("heading", { name: "Edit and run task 4" }).waitFor();
+  await page.goBack();
+  await page.locator("dialog").waitFor({ state: "detached" });
   await page.keyboard.press("Tab");
   await page.keyboard.press("n");
   await page.getByRole("heading", { name: "New task" }).waitFor();

@@ -110,7 +110,7 @@ export function encode({ periodNs, labels, depth, self, label, features }) {
   if (features !== undefined) {
     varint(features.titles.length);
     for (const title of features.titles) varint(id(title));
-    for (const feature of features.of) varint(feature === null ? 0 : feature + 1);
+    for (const [node, feature] of features.own.entries()) varint(self[node] === 0 ? 0 : feature + 1);
   }
   return Uint8Array.from(out);
 }
@@ -123,9 +123,9 @@ const FEATURES = [
   ["Not attributed", /^/],
 ];
 
-/** The graph with a feature for each frame: that of the innermost name that has one; null where they differ. */
+/** The graph with the feature of own samples of each frame: that of the innermost name that has one. */
 export function attributed(graph) {
-  const { labels, depth, self, label } = graph;
+  const { labels, depth, label } = graph;
   const path = [];
   const own = depth.map((level, node) => {
     const found = FEATURES.findIndex(([, names], i) => i < 4 && names.test(labels[label[node]].name));
@@ -133,20 +133,7 @@ export function attributed(graph) {
     path.push(found >= 0 ? found : (path.at(-1) ?? 4));
     return path[level];
   });
-  const of = own.map(() => undefined);
-  const parents = [];
-  const up = depth.map((level, node) => {
-    parents[level] = node;
-    return level === 0 ? -1 : parents[level - 1];
-  });
-  const join = (node, feature) => {
-    of[node] = of[node] === undefined || of[node] === feature ? feature : null;
-  };
-  for (let node = depth.length - 1; node >= 0; node -= 1) {
-    if (self[node] > 0 || of[node] === undefined) join(node, own[node]);
-    if (up[node] >= 0) join(up[node], of[node]);
-  }
-  return { ...graph, features: { titles: FEATURES.map(([title]) => title), of } };
+  return { ...graph, features: { titles: FEATURES.map(([title]) => title), own } };
 }
 
 function makeLabels(next, rename) {

@@ -1,9 +1,8 @@
 import { render } from "preact";
 import { borrowToken, lendToken, takeTokenFromAddress } from "./api/token";
-import { followFullScreen } from "./state/full_screen";
 import { followKernel } from "./state/kernel";
 import { startKeys } from "./state/keys";
-import { reconnect, startLive } from "./state/live";
+import { access, reconnect, startLive } from "./state/live";
 import { startPreferences } from "./state/preferences";
 import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
@@ -33,8 +32,7 @@ window.addEventListener("hashchange", () => {
 startPreferences();
 followHistory();
 startKeys();
-followFullScreen();
-lendToken();
+lendToken(() => access.peek() === "granted");
 followTitle();
 // A tab without a token waits a moment for one of another tab.
 void borrowToken().then(() => {

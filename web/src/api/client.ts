@@ -76,8 +76,10 @@ function isWrongToken({ code }: Problem): boolean {
   return code === "wrong_token" || code === "too_many_wrong_tokens";
 }
 
-/** The agent gives up answers after 30 s by itself; later than that nothing comes any more. */
-const ANSWER_LIMIT_MS = 40_000;
+/** The agent gives up answers after 60 s by itself: later than that nothing comes any more. */
+const ANSWER_LIMIT_MS = 75_000;
+/** And requests that bring a file after 15 minutes. */
+const FILE_LIMIT_MS = 16 * 60_000;
 
 /** Tells the listener that a stream has stopped: a process that is stopped keeps its connections. */
 export function noteSilence(): void {
@@ -88,7 +90,7 @@ export function noteSilence(): void {
 export async function request(
   path: string,
   init: RequestInit = {},
-  limitMs = ANSWER_LIMIT_MS,
+  limitMs = init.body instanceof Blob ? FILE_LIMIT_MS : ANSWER_LIMIT_MS,
 ): Promise<Response> {
   const headers = new Headers(init.headers);
   const token = currentToken();
@@ -108,6 +110,9 @@ export async function request(
     });
   } catch (error) {
     if (init.signal?.aborted) throw error;
+    // Others may be answered meanwhile: the stream of events says whether the agent runs.
+    if (late.signal.aborted)
+      throw new UnreachableError(`the agent did not answer within ${Math.round(limitMs / 1000)} s`);
     listener("unreachable");
     throw new UnreachableError("the agent does not answer");
   } finally {

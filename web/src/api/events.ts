@@ -2,7 +2,7 @@
 // connection breaks, and never reconnects by itself: `state/live.ts` decides that.
 
 import { EventParser, type ServerEvent } from "../lib/sse";
-import { noteSilence, request } from "./client";
+import { noteSilence, request, UnreachableError } from "./client";
 
 /** A stream that is silent for longer is dead: the agent sends a comment after 2 s. */
 const SILENCE_LIMIT_MS = 4_500;
@@ -15,7 +15,10 @@ export async function readEvents(
   signal: AbortSignal,
 ): Promise<void> {
   const init = { signal, headers: { Accept: "text/event-stream" } };
-  const response = await request(path, init, SILENCE_LIMIT_MS);
+  const response = await request(path, init, SILENCE_LIMIT_MS).catch((error: unknown) => {
+    if (error instanceof UnreachableError) noteSilence();
+    throw error;
+  });
   if (response.body === null) return;
   opened();
   const reader = response.body.getReader();

@@ -32,13 +32,13 @@ interface Message {
   readonly token?: string;
 }
 
-/** Answers new tabs, for as long as this one is open. */
-export function lendToken(): void {
+/** Answers new tabs, for as long as this one is open and its token is a good one. */
+export function lendToken(isGood: () => boolean): void {
   if (typeof BroadcastChannel === "undefined") return;
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
     const token = currentToken();
-    if (data?.ask === true && token !== null) channel.postMessage({ token } satisfies Message);
+    if (data?.ask === true && token !== null && isGood()) channel.postMessage({ token } satisfies Message);
   });
 }
 

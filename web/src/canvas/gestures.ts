@@ -33,6 +33,9 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
   let last: { x: number; y: number } | null = null;
   let dragged = false;
   let start = { x: 0, y: 0 };
+  let touched = false;
+  /** A finger has stayed long enough. */
+  let held = false;
 
   canvas.addEventListener(
     "wheel",
@@ -53,9 +56,12 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
   canvas.addEventListener(
     "contextmenu",
     (event) => {
-      clearTimeout(press);
       last = null;
-      if (gestures.asked(event.clientX, event.clientY)) event.preventDefault();
+      if (touched) {
+        // The finger is still down: the menu opens when it leaves, or the same touch would pick from it.
+        held = true;
+        event.preventDefault();
+      } else if (gestures.asked(event.clientX, event.clientY)) event.preventDefault();
     },
     { signal },
   );
@@ -64,13 +70,13 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
     (event) => {
       clearTimeout(press);
       dragged = false;
-      if (event.pointerType === "touch") {
-        const { clientX, clientY } = event;
+      held = false;
+      touched = event.pointerType === "touch";
+      if (touched) {
         press = setTimeout(() => {
-          // The click at its end is part of it.
-          dragged = gestures.asked(clientX, clientY);
+          held = true;
         }, LONG_PRESS_MS);
-        start = { x: clientX, y: clientY };
+        start = { x: event.clientX, y: event.clientY };
       }
       if (event.button !== 0 || event.pointerType === "touch") return;
       last = { x: event.clientX, y: event.clientY };
@@ -96,6 +102,9 @@ export function followGestures(canvas: HTMLCanvasElement, gestures: Gestures, si
   );
   const ended = (): void => {
     clearTimeout(press);
+    // The click at its end is part of it.
+    if (held) dragged = gestures.asked(start.x, start.y);
+    held = false;
     last = null;
     canvas.classList.remove("dragged");
   };

@@ -1,7 +1,7 @@
 // Colours of frames. Hue tells the category and, inside a category, the module; a mark that is not
 // a colour tells the category too (see painter.ts). Contrast of text on every fill is above 7:1.
 
-import { type FlameIndex, hashText, labelOf } from "../lib/flame_index";
+import { type FlameIndex, hashText, labelOf, nodeFeatures } from "../lib/flame_index";
 import { Kind, type Label, MIXED, NameSource } from "../lib/flamegraph";
 import type { ColourMode } from "../lib/query_state";
 
@@ -135,11 +135,12 @@ export function featureFill(feature: number, theme: Theme): string {
 
 /** Styles by node: the hue is the feature's, the marks are those of the kind. Null without features. */
 export function featureStyles(index: FlameIndex, theme: Theme): ((node: number) => FrameStyle) | null {
-  const { features, label } = index.graph;
-  if (features === undefined) return null;
+  const { label } = index.graph;
+  const of = nodeFeatures(index);
+  if (of === null) return null;
   const known = new Map<number, FrameStyle>();
   return (node) => {
-    const feature = features.of[node]!;
+    const feature = of[node]!;
     const key = label[node]! * (MIXED + 1) + feature;
     let style = known.get(key);
     if (style === undefined) {

@@ -59,6 +59,8 @@ export class FlameSurface {
   private pointer: { x: number; y: number } | null = null;
   private part: Part | null = null;
   private leftZoom = false;
+  /** How far the bottom is from what is shown: the browser moves the place when the box grows. */
+  private fromBottom = 0;
   private settling: ReturnType<typeof setTimeout> | undefined;
   private readonly minimap: Minimap | null;
   /** Around the frame under the pointer: an element, so that a movement does not draw the graph again. */
@@ -83,7 +85,14 @@ export class FlameSurface {
     if (context === null) throw new Error("this browser gives no 2D canvas");
     this.context = context;
     const options = { signal: this.stop.signal, passive: true };
-    this.scroller.addEventListener("scroll", () => this.requestPaint(), options);
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        this.fromBottom = this.maxScroll() - this.scroller.scrollTop;
+        this.requestPaint();
+      },
+      options,
+    );
     this.canvas.addEventListener("pointermove", (event) => this.pointerMoved(event), options);
     this.canvas.addEventListener("pointerleave", () => this.pointerLeft(), options);
     followGestures(
@@ -284,11 +293,12 @@ export class FlameSurface {
     this.minimap?.show(this.contentHeight() > MAPPED_SCREENS * this.height);
     if (this.growth === "up")
       this.scroller.scrollTop = this.maxScroll() - Math.min(fromBottom, this.maxScroll());
+    this.fromBottom = this.maxScroll() - this.scroller.scrollTop;
     this.requestPaint();
   }
 
   private measure(): void {
-    const fromBottom = this.maxScroll() - this.scroller.scrollTop;
+    const { fromBottom } = this;
     this.width = this.scroller.clientWidth;
     this.height = this.scroller.clientHeight;
     const ratio = window.devicePixelRatio || 1;
@@ -298,6 +308,7 @@ export class FlameSurface {
     this.canvas.style.setProperty("height", `${this.height}px`);
     this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
     if (this.growth === "up") this.scroller.scrollTop = this.maxScroll() - fromBottom;
+    this.fromBottom = this.maxScroll() - this.scroller.scrollTop;
     this.minimap?.show(this.contentHeight() > MAPPED_SCREENS * this.height);
     // The new canvas is empty: paint before the browser shows it.
     this.paint();

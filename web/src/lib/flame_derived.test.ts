@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { callersGraph, invertedGraph, outermost } from "./flame_climb";
-import { type FlameIndex, indexFlameGraph } from "./flame_index";
+import { type FlameIndex, indexFlameGraph, nodeFeatures } from "./flame_index";
 import { findFunction, findModule, functionKey, functionOf, moduleKey } from "./flame_keys";
 import { relatives } from "./flame_relatives";
 import {
@@ -451,7 +451,7 @@ describe("changes for a kind of program", () => {
         [2, 2, "work"],
         [2, 4, "rest"],
       ]),
-      features: { titles: ["one", "two"], of: Uint16Array.of(MIXED, 0, 0, MIXED, 0, 1) },
+      features: { titles: ["one", "two"], own: Uint16Array.of(MIXED, MIXED, 0, MIXED, 0, 1) },
     });
     const key = (name: string) => functionKey(same.graph.labels.find((item) => item.name === name)!);
     const merged = applyTransforms(same, [
@@ -460,14 +460,29 @@ describe("changes for a kind of program", () => {
     ]).index;
     const features = [...merged.graph.label.keys()].map((node) => [
       merged.graph.labels[merged.graph.label[node]!]!.name,
-      merged.graph.features?.of[node],
+      nodeFeatures(merged)?.[node],
     ]);
     expect(features).toEqual([
       ["all", MIXED],
       ["rest", 1],
       ["work", 0],
     ]);
-    expect(searchFeatures(merged, "one").union).toBe(3);
+    expect(searchFeatures(merged, (title) => title === "one")?.union).toBe(3);
+    const only = applyTransforms(same, [{ kind: "focus", key: key("rest") }]).index;
+    expect([...nodeFeatures(only)!]).toEqual([1, 1]);
+  });
+
+  it("counts own samples of a frame whose callees belong to others", () => {
+    const connection = indexFlameGraph({
+      ...graphOf([
+        [0, 0, "all"],
+        [1, 40, "connection"],
+        [2, 60, "log"],
+      ]),
+      features: { titles: ["Connections", "Access logs"], own: Uint16Array.of(MIXED, 0, 1) },
+    });
+    const found = searchFeatures(connection, (title) => title === "Connections");
+    expect([found?.union, [...(found?.list ?? [])]]).toEqual([40, []]);
   });
 
   it("stands in the address as one letter", () => {

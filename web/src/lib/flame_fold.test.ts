@@ -15,7 +15,8 @@ const ROWS: readonly Row[] = [
   [3, 0, "start_thread"],
   [4, 0, "run"],
   [5, 3, "loop"],
-  [6, 5, "read"],
+  [6, 4, "read"],
+  [6, 1, "write"],
   [1, 0, "app"],
   [2, 0, "main"],
   [3, 0, "serve"],
@@ -46,30 +47,31 @@ describe("foldStart", () => {
     expect(names).toEqual([
       "all",
       "envoy",
-      "3 start-up frames",
+      "3 first frames",
       "loop",
       "read",
+      "write",
       "app",
       "main",
       "serve",
       "a",
       "b",
     ]);
-    expect([...folded.graph.depth]).toEqual([0, 1, 2, 3, 4, 1, 2, 3, 4, 4]);
+    expect([...folded.graph.depth]).toEqual([0, 1, 2, 3, 4, 4, 1, 2, 3, 4, 4]);
     expect(foldedNames(folded, 2)).toEqual(["clone3", "start_thread", "run"]);
     expect(isFolded(folded, 2)).toBe(true);
     expect(isFolded(folded, 3)).toBe(false);
   });
 
   it("changes no number", () => {
-    expect([...folded.total]).toEqual([11, 8, 8, 8, 5, 3, 3, 3, 2, 1]);
+    expect([...folded.total]).toEqual([11, 8, 8, 8, 4, 1, 3, 3, 3, 2, 1]);
     expect(folded.graph.self.reduce((sum, own) => sum + own, 0)).toBe(11);
   });
 
   it("keeps the keys of paths, so that links lead to the same frame", () => {
     for (const [node, name] of [
       [3, "loop"],
-      [9, "b"],
+      [10, "b"],
     ] as const) {
       const key = pathKey(folded, node);
       expect(labelOf(index, findPath(index, key)).name).toBe(name);
@@ -82,9 +84,36 @@ describe("foldStart", () => {
       expect(found(folded, text), text).toBe(found(index, text));
   });
 
+  it("leads from links to folded frames to the one that stands for them", () => {
+    for (const node of [2, 3, 4]) expect(findPath(folded, pathKey(index, node)), `${node}`).toBe(2);
+  });
+
+  it("folds no work: stacks that never part, and what is left after a focus", () => {
+    const work = indexOf([
+      [0, 0, "all"],
+      [1, 0, "envoy"],
+      [2, 0, "_start"],
+      [3, 0, "main"],
+      [4, 0, "compress"],
+      [5, 0, "deflate"],
+      [6, 9, "longest_match"],
+    ]);
+    expect(foldStart(work)).toBe(work);
+    const focused = indexOf([
+      [0, 0, "all"],
+      [1, 0, "handle"],
+      [2, 0, "parse"],
+      [3, 0, "lex"],
+      [4, 1, "next"],
+      [5, 1, "a"],
+      [5, 1, "b"],
+    ]);
+    expect(foldStart(focused)).toBe(focused);
+  });
+
   it("leaves alone what has no such frames", () => {
-    const short = indexOf(ROWS.slice(7).map(([depth, self, name]) => [depth, self, name] as const));
-    expect(foldStart(indexOf([[0, 0, "all"], ...ROWS.slice(7)]))).not.toHaveProperty("folds");
+    const short = indexOf(ROWS.slice(8).map(([depth, self, name]) => [depth, self, name] as const));
+    expect(foldStart(indexOf([[0, 0, "all"], ...ROWS.slice(8)]))).not.toHaveProperty("folds");
     expect(foldStart(short)).toBe(short);
   });
 

@@ -1,47 +1,49 @@
-// Folds the frames that all stacks of a process begin with (thread start, main, event loop) into one.
-// Only what is drawn changes: no number does, and a path keeps its key, so that a link to a zoomed
-// frame leads to it whether frames are folded or not.
+// Folds the first frames of a process that hand every sample on (thread start, main, event loop) into one, up to
+// where its stacks part. Only what is drawn changes: no number does, and a path keeps its key, so that a link
+// to a zoomed frame leads to it whether frames are folded or not.
 
-import { type FlameIndex, indexFlameGraph, labelOf } from "./flame_index";
+import { type FlameIndex, indexFlameGraph, labelOf, pathKey } from "./flame_index";
 import { Kind, type Label, NameSource } from "./flamegraph";
 
 /** Fewer frames are not worth a step of the reader. */
 const LEAST_FOLDED = 3;
 
-/** Labels of the frames that one label stands for, by the number of that label. */
-export type Folds = ReadonlyMap<number, readonly number[]>;
-
-function isBase(kind: number): boolean {
-  return kind === Kind.Root || kind === Kind.Process || kind === Kind.Thread;
+function isProcess(kind: number): boolean {
+  return kind === Kind.Process || kind === Kind.Thread;
 }
 
-/** The only child that has samples; -1 when there is none, or more than one. */
-function onlyChild(index: FlameIndex, node: number): number {
-  let only = -1;
+/** Children that have samples: the first of them, and whether there are more. */
+function childrenOf(index: FlameIndex, node: number): { first: number; many: boolean } {
+  let first = -1;
   for (let child = node + 1; child < index.end[node]!; child = index.end[child]!) {
     if (index.total[child] === 0) continue;
-    if (only !== -1) return -1;
-    only = child;
+    if (first !== -1) return { first, many: true };
+    first = child;
   }
-  return only;
+  return { first, many: false };
 }
 
-/** The frames below a base that hand every sample on to the next one, without the last of them. */
+/**
+ * The frames from `first` on that hand every sample on to one frame, up to that where stacks part, which stays.
+ * Empty where they never part: the last ones are what the time goes to.
+ */
 function chainFrom(index: FlameIndex, first: number): number[] {
   const chain: number[] = [];
   let node = first;
   while (index.graph.self[node] === 0) {
-    const next = onlyChild(index, node);
-    if (next === -1 || labelOf(index, next).kind === Kind.Other) break;
+    const below = childrenOf(index, node);
+    if (below.many) return chain;
+    if (below.first === -1) return [];
     chain.push(node);
-    node = next;
+    node = below.first;
   }
-  return chain;
+  // Some stacks end in a frame with samples of its own; where none goes on, all of them are the work.
+  return childrenOf(index, node).first === -1 ? [] : chain;
 }
 
 function foldedLabel(frames: number): Label {
   return {
-    name: `${frames} start-up frames`,
+    name: `${frames} first frames`,
     module: "",
     file: "",
     line: 0,
@@ -50,53 +52,86 @@ function foldedLabel(frames: number): Label {
   };
 }
 
-/** The tree with its start-up frames folded; the same index when there is nothing to fold. */
+/** The tree with its first frames folded; the same index when there is nothing to fold. */
 export function foldStart(index: FlameIndex): FlameIndex {
   const { graph, count, parent } = index;
-  /** For the first frame of a chain its number of frames, 0 for the others of it, -1 for what stays. */
-  const folded = new Int32Array(count).fill(-1);
   const labels: Label[] = [...graph.labels];
   const folds = new Map<number, readonly number[]>();
-  const labelAt = new Map<number, number>();
+  /** For the first frame of a chain its new label, -1 for the others of it. */
+  const replaced = new Map<number, number>();
   for (let node = 1; node < count; node += 1) {
-    const own = labelOf(index, node).kind;
-    if (isBase(own) || index.total[node] === 0 || !isBase(labelOf(index, parent[node]!).kind)) continue;
+    if (!isProcess(labelOf(index, parent[node]!).kind) || isProcess(labelOf(index, node).kind)) continue;
+    if (index.total[node] === 0) continue;
     const chain = chainFrom(index, node);
     if (chain.length < LEAST_FOLDED) continue;
-    const parts = chain.map((at) => graph.label[at]!);
-    for (const at of chain) folded[at] = 0;
-    folded[node] = chain.length;
-    folds.set(labels.length, parts);
-    labelAt.set(node, labels.length);
-    labels.push(foldedLabel(parts.length));
+    for (const at of chain) replaced.set(at, -1);
+    replaced.set(node, labels.length);
+    folds.set(
+      labels.length,
+      chain.map((at) => graph.label[at]!),
+    );
+    labels.push(foldedLabel(chain.length));
   }
   if (folds.size === 0) return index;
 
-  const kept: number[] = [];
-  for (let node = 0; node < count; node += 1) if (folded[node] !== 0) kept.push(node);
-  const lower = new Uint32Array(count);
-  const depth = new Uint32Array(kept.length);
-  const self = new Float64Array(kept.length);
-  const label = new Uint32Array(kept.length);
-  for (let node = 1; node < count; node += 1)
-    lower[node] = lower[parent[node]!]! + (folded[node] === 0 ? 1 : 0);
-  kept.forEach((node, at) => {
-    depth[at] = graph.depth[node]! - lower[node]!;
-    self[at] = graph.self[node]!;
-    label[at] = labelAt.get(node) ?? graph.label[node]!;
-  });
+  const columns = keep(index, replaced);
+  const { kept, depth } = columns;
+  const pick = (all: Uint32Array): Uint32Array => kept.map((node) => all[node]!);
   const { features } = graph;
-  const of = features && Uint16Array.from(kept, (node) => features.of[node]!);
-  const made = indexFlameGraph({
-    ...graph,
-    labels,
-    depth,
-    self,
-    label,
-    ...(features && of && { features: { ...features, of } }),
-  });
-  const hashes = (all: Uint32Array): Uint32Array => Uint32Array.from(kept, (node) => all[node]!);
-  return { ...made, folds, pathHash: [hashes(index.pathHash[0]), hashes(index.pathHash[1])] };
+  const made = indexFlameGraph(
+    {
+      ...graph,
+      labels,
+      depth,
+      self: Float64Array.from(kept, (node) => graph.self[node]!),
+      label: kept.map((node) => replaced.get(node) ?? graph.label[node]!),
+      ...(features && {
+        features: { ...features, own: Uint16Array.from(kept, (node) => features.own[node]!) },
+      }),
+    },
+    0,
+    [pick(index.pathHash[0]), pick(index.pathHash[1])],
+  );
+  return { ...made, folds, foldedPaths: foldedPaths(index, replaced, kept) };
+}
+
+/** The nodes that stay, and how deep they are then. */
+function keep(
+  index: FlameIndex,
+  replaced: ReadonlyMap<number, number>,
+): { kept: Uint32Array; depth: Uint32Array } {
+  const { graph, count, parent } = index;
+  const gone = new Uint8Array(count);
+  for (const [node, label] of replaced) if (label === -1) gone[node] = 1;
+  const left = count - gone.reduce((sum, one) => sum + one, 0);
+  const kept = new Uint32Array(left);
+  const depth = new Uint32Array(left);
+  const raised = new Uint32Array(count);
+  let at = 0;
+  for (let node = 0; node < count; node += 1) {
+    if (node > 0) raised[node] = raised[parent[node]!]! + gone[node]!;
+    if (gone[node] === 1) continue;
+    kept[at] = node;
+    depth[at] = graph.depth[node]! - raised[node]!;
+    at += 1;
+  }
+  return { kept, depth };
+}
+
+/** Links to frames that are folded lead to the frame that stands for them. */
+function foldedPaths(
+  index: FlameIndex,
+  replaced: ReadonlyMap<number, number>,
+  kept: Uint32Array,
+): Map<string, number> {
+  const paths = new Map<string, number>();
+  for (const [node, label] of replaced) {
+    if (label !== -1) continue;
+    let first = node;
+    while (replaced.get(first) === -1) first = index.parent[first]!;
+    paths.set(pathKey(index, node), kept.indexOf(first));
+  }
+  return paths;
 }
 
 /** Names of the frames that a frame stands for, from the root's side; empty for one that stands for itself. */

@@ -20,7 +20,7 @@ export class Grower {
   private readonly owner: Int32Array;
   /** 1 for new nodes whose children come from several places: those children are in the table. */
   private readonly mixed: Uint8Array;
-  /** Features of the old nodes and of the new ones; null without them. */
+  /** Features of the own samples of the old nodes and of the new ones; null without them. */
   private readonly from: Uint16Array | null;
   private readonly feature: Uint16Array | null;
   private table = new Int32Array(1024).fill(NONE);
@@ -31,7 +31,7 @@ export class Grower {
   constructor(rootLabel: number, rootOwner: number, capacity: number, features: Uint16Array | null) {
     const size = capacity + 1;
     this.from = features;
-    this.feature = features === null ? null : new Uint16Array(size);
+    this.feature = features === null ? null : new Uint16Array(size).fill(MIXED);
     this.parent = new Int32Array(size);
     this.label = new Uint32Array(size);
     this.self = new Float64Array(size);
@@ -46,7 +46,6 @@ export class Grower {
     this.lastChild[0] = NONE;
     this.next[0] = NONE;
     this.owner[0] = rootOwner;
-    if (this.feature !== null) this.feature[0] = this.from![rootOwner]!;
   }
 
   /**
@@ -59,16 +58,20 @@ export class Grower {
       this.mix(up);
     }
     const found = this.table[this.slot(up, label)]!;
-    if (found !== NONE) {
-      if (this.feature !== null && this.feature[found] !== this.from![node]) this.feature[found] = MIXED;
-      return found;
-    }
+    if (found !== NONE) return found;
     const made = this.append(up, label, node);
     this.insert(made);
     return made;
   }
 
-  add(node: number, amount: number): void {
+  /** Adds own samples of the old node `from`. */
+  add(node: number, amount: number, from: number): void {
+    if (this.feature !== null && amount > 0) {
+      const feature = this.from![from]!;
+      const isFirst = this.self[node] === 0;
+      if (isFirst) this.feature[node] = feature;
+      else if (this.feature[node] !== feature) this.feature[node] = MIXED;
+    }
     this.self[node]! += amount;
   }
 
@@ -78,7 +81,6 @@ export class Grower {
     this.parent[made] = up;
     this.label[made] = label;
     this.owner[made] = node;
-    if (this.feature !== null) this.feature[made] = this.from![node]!;
     this.firstChild[made] = NONE;
     this.lastChild[made] = NONE;
     this.next[made] = NONE;
@@ -141,7 +143,7 @@ export class Grower {
         level -= 1;
       }
       if (node <= 0) {
-        const features = base.features && feature && { features: { ...base.features, of: feature } };
+        const features = base.features && feature && { features: { ...base.features, own: feature } };
         return { ...base, labels, depth, self, label, ...features };
       }
       node = this.next[node]!;

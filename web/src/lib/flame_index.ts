@@ -1,7 +1,7 @@
 // What drawing, hit testing and searching need, computed from the columns in a few linear passes.
 // No recursion: a stack may be thousands of frames deep.
 
-import type { FlameGraph, Label } from "./flamegraph";
+import { type FlameGraph, type Label, MIXED } from "./flamegraph";
 
 export interface FlameIndex {
   readonly graph: FlameGraph;
@@ -22,6 +22,8 @@ export interface FlameIndex {
   readonly pathHash: readonly [Uint32Array, Uint32Array];
   /** Labels that stand for several folded frames (lib/flame_fold.ts), with the labels of these. */
   readonly folds?: ReadonlyMap<number, readonly number[]>;
+  /** Keys of paths that are folded, and the node that stands for each. */
+  readonly foldedPaths?: ReadonlyMap<string, number>;
 }
 
 const FNV_PRIME = 0x01000193;
@@ -67,9 +69,12 @@ function rowsOf(depth: Uint32Array): { rowOffset: Uint32Array; rowNodes: Uint32A
   return { rowOffset, rowNodes, rows };
 }
 
-/** `salt` keeps the paths of two trees over the same functions apart. */
-export function indexFlameGraph(graph: FlameGraph, salt = 0): FlameIndex {
-  const { depth, self, label } = graph;
+/**
+ * `salt` keeps the paths of two trees over the same functions apart; `known` are the hashes of the paths, where
+ * they are those of another tree.
+ */
+export function indexFlameGraph(graph: FlameGraph, salt = 0, known?: FlameIndex["pathHash"]): FlameIndex {
+  const { depth, self } = graph;
   const count = depth.length;
   const { rowOffset, rowNodes, rows } = rowsOf(depth);
 
@@ -93,21 +98,54 @@ export function indexFlameGraph(graph: FlameGraph, salt = 0): FlameIndex {
 
   const start = new Float64Array(count);
   const childStart = new Float64Array(count);
-  const [labelLow, labelHigh] = labelHashes(graph.labels);
-  const low = new Uint32Array(count);
-  const high = new Uint32Array(count);
   for (let i = 0; i < count; i += 1) {
     const up = parent[i]!;
-    const own = label[i]!;
     if (up !== NO_PARENT) {
       start[i] = childStart[up]!;
       childStart[up]! += total[i]!;
     }
     childStart[i] = start[i]!;
+  }
+  const pathHash = known ?? pathHashes(graph, parent, salt);
+  return { graph, count, parent, end, total, start, rowOffset, rowNodes, rows, pathHash };
+}
+
+function pathHashes(graph: FlameGraph, parent: Int32Array, salt: number): FlameIndex["pathHash"] {
+  const { label } = graph;
+  const [labelLow, labelHigh] = labelHashes(graph.labels);
+  const low = new Uint32Array(label.length);
+  const high = new Uint32Array(label.length);
+  for (let i = 0; i < label.length; i += 1) {
+    const up = parent[i]!;
+    const own = label[i]!;
     low[i] = mix(up === NO_PARENT ? salt : low[up]!, labelLow[own]!, 0x27d4eb2f);
     high[i] = mix(up === NO_PARENT ? salt : high[up]!, labelHigh[own]!, 0x165667b1);
   }
-  return { graph, count, parent, end, total, start, rowOffset, rowNodes, rows, pathHash: [low, high] };
+  return [low, high];
+}
+
+/** No sample of a feature yet. */
+const NO_FEATURE = MIXED - 1;
+const featuresOf = new WeakMap<FlameIndex, Uint16Array>();
+
+/** For each node the feature that all its samples belong to, or MIXED; null where the agent did not say. */
+export function nodeFeatures(index: FlameIndex): Uint16Array | null {
+  const { features, self } = index.graph;
+  if (features === undefined) return null;
+  const known = featuresOf.get(index);
+  if (known !== undefined) return known;
+  const of = new Uint16Array(index.count).fill(NO_FEATURE);
+  const join = (node: number, feature: number): void => {
+    if (of[node] === NO_FEATURE) of[node] = feature;
+    else if (of[node] !== feature) of[node] = MIXED;
+  };
+  for (let node = index.count - 1; node >= 0; node -= 1) {
+    if (self[node]! > 0) join(node, features.own[node]!);
+    if (of[node] === NO_FEATURE) of[node] = MIXED;
+    else if (index.parent[node]! !== NO_PARENT) join(index.parent[node]!, of[node]!);
+  }
+  featuresOf.set(index, of);
+  return of;
 }
 
 /** The label of a node. */
@@ -129,7 +167,7 @@ export function findPath(index: FlameIndex, key: string): number {
   for (let i = 0; i < index.count; i += 1) {
     if (index.pathHash[0][i] === low && index.pathHash[1][i] === high) return i;
   }
-  return 0;
+  return index.foldedPaths?.get(key) ?? 0;
 }
 
 /** Nodes from the root to `node`, both included. */

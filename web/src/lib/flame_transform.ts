@@ -10,6 +10,7 @@ import { indexFlameGraph } from "./flame_index";
 import { findFunction, findModule, functionKey, functionOf, isKey, moduleKey } from "./flame_keys";
 import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 import { fileName } from "./format";
+import { isEnvoyPlumbing, isRustPlumbing } from "./plumbing";
 
 /** What is done with the function of a key, or with a module; the others need no key. */
 export type TransformKind = "focus" | "merge" | "drop" | "recursion" | "module" | Preset | "processes";
@@ -122,7 +123,10 @@ function applyOne(
   const { labels } = index.graph;
   if (transform.kind === "processes") return { graph: mergeProcesses(index), name: "" };
   if (transform.kind === "envoy" || transform.kind === "runtime")
-    return { graph: mergeNamed(index, PLUMBING[transform.kind]), name: "" };
+    return {
+      graph: mergeNamed(index, transform.kind === "envoy" ? isEnvoyPlumbing : isRustPlumbing),
+      name: "",
+    };
   if (transform.kind === "kernel") return { graph: kernelOnly(index), name: "" };
   if (transform.kind === "module") {
     const module = findModule(labels, transform.key);
@@ -158,7 +162,7 @@ function regrow(
   place: (node: number, up: number, child: Child, join: Child) => number,
 ): FlameGraph {
   const { parent, graph, count } = index;
-  const grower = new Grower(rootLabel, 0, count, graph.features?.of ?? null);
+  const grower = new Grower(rootLabel, 0, count, graph.features?.own ?? null);
   const at = new Int32Array(count);
   let current = 0;
   const child: Child = (up, label) => grower.child(up, label, current, parent[current]!);
@@ -166,7 +170,7 @@ function regrow(
   for (current = 0; current < count; current += 1) {
     const to = place(current, current === 0 ? DROPPED : at[parent[current]!]!, child, join);
     at[current] = to;
-    if (to !== DROPPED) grower.add(to, graph.self[current]!);
+    if (to !== DROPPED) grower.add(to, graph.self[current]!, current);
   }
   return grower.finish(graph, labels);
 }
@@ -191,22 +195,10 @@ function merge(index: FlameIndex, target: number): FlameGraph {
   });
 }
 
-/** Names of functions that only hand on to others. */
-const PLUMBING: Readonly<Record<"envoy" | "runtime", RegExp>> = {
-  envoy:
-    /^(?:void |decltype\(auto\) |auto )?(?:std::(?:__1::|__ndk1::)?(?:__function::|function<|__invoke|invoke<|__apply|apply<|visit|__variant_detail|_Function_handler|_Function_base|__invoke_impl|__invoke_r)|absl::(?:[a-z_0-9]+::)*(?:AnyInvocable|FunctionRef|LocalInvoker|RemoteInvoker|InvokeObject|InvokeR)|event_base_loop|event_process_active|Envoy::Event::(?:DispatcherImpl::(?:run|runPostCallbacks|post)|FileEventImpl|SchedulableCallbackImpl|LibeventScheduler|TimerImpl)|Envoy::Server::WorkerImpl::threadRoutine|Envoy::Thread::)|(?:::operator\(\)|\$_\d+::__invoke|::__invoke)(?:\(|$)/,
-  runtime:
-    /^<?(?:(?:dyn |&mut |&)?(?:tokio|tokio_util|futures|futures_[a-z]+|std|core|alloc)::|__rust_|rust_begin_|_?_start|start_thread$|clone3?$|__libc_start)/,
-};
-
 /** Like `merge`, of all functions with such names. */
-function mergeNamed(index: FlameIndex, pattern: RegExp): FlameGraph {
+function mergeNamed(index: FlameIndex, isHidden: (name: string) => boolean): FlameGraph {
   const { labels, label } = index.graph;
-  const hidden = Uint8Array.from(labels, ({ kind, name }) =>
-    kind !== Kind.Process && kind !== Kind.Thread && isUser(kind) && pattern.test(name.slice(0, 4096))
-      ? 1
-      : 0,
-  );
+  const hidden = Uint8Array.from(labels, ({ kind, name }) => (isUser(kind) && isHidden(name) ? 1 : 0));
   return regrow(index, labels, label[0]!, (node, up, child) => {
     if (node === 0) return 0;
     return hidden[label[node]!] === 1 ? up : child(up, label[node]!);
@@ -224,7 +216,9 @@ function kernelOnly(index: FlameIndex): FlameGraph {
   for (let node = 1; node < index.count; node += 1) {
     const { kind } = labels[label[node]!]!;
     const above = kernel[index.parent[node]!] === 1;
-    if (above || kind === Kind.Kernel || kind === Kind.InlinedKernel) kernel[node] = 1;
+    // Who woke a thread stands on its kernel frames, with user frames too.
+    const isPart = above && (kind === Kind.Other || kind === Kind.Marker);
+    if (isPart || kind === Kind.Kernel || kind === Kind.InlinedKernel) kernel[node] = 1;
   }
   const inKernel = {
     ...index,

@@ -49,8 +49,8 @@ describe("decodeFlameGraph", () => {
   });
 
   it("reads which feature the samples of a node belong to", () => {
-    const features = { titles: ["Tracing", "Routing"], of: Uint16Array.from(SMALL.depth, (_, i) => i % 2) };
-    features.of[0] = MIXED;
+    const features = { titles: ["Tracing", "Routing"], own: Uint16Array.from(SMALL.depth, (_, i) => i % 2) };
+    features.own[0] = MIXED;
     expect(decodeFlameGraph(encode({ ...SMALL, features })).features).toEqual(features);
   });
 

@@ -84,11 +84,11 @@ export interface FlameGraph {
 /** Features of the diagnosis, such as tracing or a filter. */
 export interface Features {
   readonly titles: readonly string[];
-  /** For each node the number of the feature that all its samples belong to, or MIXED. */
-  readonly of: Uint16Array;
+  /** For each node the number of the feature that its own samples belong to; MIXED for several, and without any. */
+  readonly own: Uint16Array;
 }
 
-/** The samples of a node belong to more than one feature. */
+/** Samples belong to more than one feature. */
 export const MIXED = 0xffff;
 
 /** The server never sends more; a larger answer is refused before it is read. */
@@ -237,12 +237,12 @@ function readFeatures(reader: Reader, strings: readonly string[], nodes: number)
   const titles: string[] = [];
   for (let i = 0; i < count; i += 1)
     titles.push(strings[reader.index("feature title", strings.length)] ?? "");
-  const of = new Uint16Array(nodes);
+  const own = new Uint16Array(nodes);
   for (let i = 0; i < nodes; i += 1) {
     const number = reader.index("feature of a node", count + 1);
-    of[i] = number === 0 ? MIXED : number - 1;
+    own[i] = number === 0 ? MIXED : number - 1;
   }
-  return { titles, of };
+  return { titles, own };
 }
 
 /** Reads a whole PFG1 file; throws FlameFormatError on anything else. */

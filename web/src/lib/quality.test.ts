@@ -12,7 +12,14 @@ describe("quality of a result", () => {
     const task = (percent: number, complete: number, lost: number) => ({
       ...stacks({ samples: 100, complete }),
       coverage: { percent, sampled_ns: 1, accounted_ns: 1, processes: 1 },
-      losses: lost === 0 ? [] : [{ kind: "map_full", count: lost, meaning: "" }],
+      losses:
+        lost === 0
+          ? []
+          : [
+              { kind: "count_table_full", count: lost, meaning: "" },
+              // Sent again later: no sample is lost.
+              { kind: "ring_buffer_full", count: 900, meaning: "" },
+            ],
       samples: 100,
     });
     const names = { frames: 100, exact: 60, inferred: 30, interpreter: 0, jit: 0, unnamed: 10 };
@@ -22,8 +29,8 @@ describe("quality of a result", () => {
       poor: false,
     });
     expect(chipText(task(90, 94, 3), names as unknown as NamesQuality)).toEqual({
-      text: "▲ CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 lost",
-      whole: "CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 lost",
+      text: "▲ CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 samples lost",
+      whole: "CPU time 90.0 %, names 90.0 %, stacks 94.0 %, 3 samples lost",
       poor: true,
     });
     expect(chipText({ ...task(99, 0, 1), ...stacks({}), coverage: null }, null).whole).toBe("not known yet");

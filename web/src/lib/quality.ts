@@ -20,6 +20,13 @@ const MUCH_MERGED = 0.02;
 /** So much lost of what was recorded is worth a word. */
 const MUCH_LOST = 0.01;
 
+/** Losses that count samples of the target which are not in the result. */
+export const LOST_SAMPLES: ReadonlySet<string> = new Set([
+  "count_table_full",
+  "kernel_read_failed",
+  "pid_not_visible",
+]);
+
 /** What the button says that stands for the quality of a result. */
 export interface ChipText {
   /** What is poor of it, or the first of its parts. */
@@ -45,8 +52,8 @@ export function chipText(
     const complete = stacks.complete / stacks.samples;
     parts.push({ text: `stacks ${percent(complete, 1)}`, poor: complete < GOOD_STACKS });
   }
-  const lost = losses.reduce((sum, loss) => sum + loss.count, 0);
-  if (lost > MUCH_LOST * (samples + lost)) parts.push({ text: `${count(lost)} lost`, poor: true });
+  const lost = losses.reduce((sum, { kind, count }) => sum + (LOST_SAMPLES.has(kind) ? count : 0), 0);
+  if (lost > MUCH_LOST * (samples + lost)) parts.push({ text: `${count(lost)} samples lost`, poor: true });
   const poor = parts.filter((part) => part.poor);
   const whole = parts.map(({ text }) => text).join(", ");
   return {

@@ -1,6 +1,6 @@
 // Search in a flame graph. A pattern is matched once for each label, then spread to the nodes.
 
-import type { FlameIndex } from "./flame_index";
+import { type FlameIndex, nodeFeatures } from "./flame_index";
 import { Kind, type Label, NameSource } from "./flamegraph";
 
 /** What the search box says, understood. */
@@ -8,8 +8,8 @@ export type Query =
   | { readonly kind: "none" }
   | { readonly kind: "invalid"; readonly reason: string }
   | { readonly kind: "test"; readonly test: (label: Label) => boolean }
-  /** Frames whose samples all belong to the features with this in their title. */
-  | { readonly kind: "feature"; readonly title: string };
+  /** Frames whose samples all belong to the features with such a title. */
+  | { readonly kind: "feature"; readonly wants: (title: string) => boolean };
 
 export interface Matches {
   /** 1 for each node that matches. */
@@ -79,7 +79,11 @@ export function parseQuery(text: string): Query {
   }
   if (pattern.startsWith("feature:")) {
     const title = pattern.slice(8).trim().toLowerCase();
-    return title === "" ? { kind: "none" } : { kind: "feature", title };
+    if (title === "") return { kind: "none" };
+    const whole = /^"(.*)"$/.exec(title)?.[1];
+    const wants = (name: string): boolean =>
+      whole === undefined ? name.toLowerCase().includes(title) : name.toLowerCase() === whole;
+    return { kind: "feature", wants };
   }
   const part = pattern.toLowerCase();
   return { kind: "test", test: (label) => label.name.toLowerCase().includes(part) };
@@ -103,12 +107,18 @@ export function searchFlameGraph(
   return collect(index, (node) => hit[label[node]!] === 1);
 }
 
-/** Frames of features; none where the graph has no features. */
-export function searchFeatures(index: FlameIndex, title: string): Matches {
-  const { features } = index.graph;
-  if (features === undefined) return collect(index, () => false);
-  const wanted = features.titles.map((name) => name.toLowerCase().includes(title));
-  return collect(index, (node) => wanted[features.of[node]!] ?? false);
+/** Frames whose samples all belong to such features, and all samples of these; null where the graph has none. */
+export function searchFeatures(index: FlameIndex, wants: (title: string) => boolean): Matches | null {
+  const { features, self } = index.graph;
+  const of = nodeFeatures(index);
+  if (features === undefined || of === null) return null;
+  const wanted = features.titles.map(wants);
+  const found = collect(index, (node) => wanted[of[node]!] ?? false);
+  // Frames of several features have samples of their own too.
+  let union = 0;
+  for (let node = 0; node < index.count; node += 1)
+    if (wanted[features.own[node]!] === true) union += self[node]!;
+  return { ...found, union };
 }
 
 function collect(index: FlameIndex, isHit: (node: number) => boolean): Matches {

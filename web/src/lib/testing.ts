@@ -55,7 +55,7 @@ export function encode(graph: FlameGraph): Uint8Array {
   if (features !== undefined) {
     out.push(...varint(features.titles.length));
     for (const title of features.titles) out.push(...varint(ids.get(title) ?? 0));
-    for (const feature of features.of) out.push(...varint(feature === MIXED ? 0 : feature + 1));
+    for (const feature of features.own) out.push(...varint(feature === MIXED ? 0 : feature + 1));
   }
   return Uint8Array.from(out);
 }

@@ -1,31 +1,62 @@
 // Whether a result has the whole window: nothing but its toolbar, its graph and the line below it.
 
 import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { inTextField, sequencePending } from "./keys";
+import { singleKeys } from "./preferences";
 
 export const fullScreen = signal(false);
 
-/** Takes the screen too, where the browser lets it. */
+/** The browser's own full screen too, where it allows that; it may take a while, and be changed meanwhile. */
+async function follow(): Promise<void> {
+  const wanted = fullScreen.peek();
+  if (wanted === (document.fullscreenElement !== null)) return;
+  try {
+    await (wanted ? document.documentElement.requestFullscreen?.() : document.exitFullscreen());
+  } catch {
+    // Refused: the graph has the window.
+    return;
+  }
+  if (fullScreen.peek() !== wanted) await follow();
+}
+
+function set(wanted: boolean): void {
+  fullScreen.value = wanted;
+  void follow();
+}
+
 export function toggleFullScreen(): void {
-  fullScreen.value = !fullScreen.value;
-  const changed = fullScreen.value ? document.documentElement.requestFullscreen?.() : leave();
-  // Refused, or not there: the graph has the window.
-  changed?.catch(() => {});
+  set(!fullScreen.peek());
 }
 
-function leave(): Promise<void> | undefined {
-  return document.fullscreenElement === null ? undefined : document.exitFullscreen();
-}
-
-/** The page as it was, for example when another page is opened. */
-export function endFullScreen(): void {
-  if (!fullScreen.peek()) return;
-  fullScreen.value = false;
-  leave()?.catch(() => {});
-}
-
-/** Follows Escape, with which the browser leaves full screen by itself. */
-export function followFullScreen(): void {
-  document.addEventListener("fullscreenchange", () => {
-    if (document.fullscreenElement === null) fullScreen.value = false;
-  });
+/** `z` and Escape, for as long as the result is shown; another page has its frame again. */
+export function useFullScreen(): void {
+  useEffect(() => {
+    const stop = new AbortController();
+    const options = { signal: stop.signal };
+    document.addEventListener(
+      "keydown",
+      (event) => {
+        const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
+        if (!plain || inTextField(event.target) || document.querySelector("dialog[open]") !== null) return;
+        if (event.key === "Escape" && fullScreen.peek()) set(false);
+        else if (event.key === "z" && singleKeys.value && !sequencePending()) toggleFullScreen();
+        else return;
+        event.preventDefault();
+      },
+      options,
+    );
+    // The browser leaves by itself with Escape.
+    document.addEventListener(
+      "fullscreenchange",
+      () => {
+        if (document.fullscreenElement === null) fullScreen.value = false;
+      },
+      options,
+    );
+    return () => {
+      stop.abort();
+      set(false);
+    };
+  }, []);
 }

@@ -2,7 +2,7 @@
 // picture stays until the new one is ready.
 
 import { useEffect, useState } from "preact/hooks";
-import { api, ProblemError, type ProfileCut } from "../api/client";
+import { api, ProblemError, type ProfileCut, UnreachableError } from "../api/client";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import { decodeFlameGraph, FlameFormatError } from "../lib/flamegraph";
 import { tasks } from "./live";
@@ -17,11 +17,13 @@ export interface Profile {
 }
 
 const REFETCH_MS = 2_000;
+/** After no answer. */
+const RETRY_MS = 5_000;
 
 function messageOf(error: unknown): string {
   if (error instanceof ProblemError) return error.message;
   if (error instanceof FlameFormatError) return `The agent's answer could not be read: ${error.message}`;
-  return "The agent does not answer.";
+  return error instanceof UnreachableError ? `No answer: ${error.message}.` : "The agent does not answer.";
 }
 
 /** `features` asks for the feature of each frame. `running` fetches again each 2 s, and once more when it turns false. */
@@ -59,8 +61,12 @@ export function useProfile(
         if (stop.signal.aborted) return;
         // A running task that has no samples yet is not an error worth taking the picture away for.
         setProfile((before) => ({ ...before, error: messageOf(error) }));
+        if (error instanceof UnreachableError) timer = setTimeout(load, RETRY_MS);
       }
-      if (running && !stop.signal.aborted) timer = setTimeout(load, REFETCH_MS);
+      if (running && !stop.signal.aborted) {
+        clearTimeout(timer);
+        timer = setTimeout(load, REFETCH_MS);
+      }
     };
     void load();
     return () => {

@@ -5,7 +5,7 @@ import { render } from "preact";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import { decodeFlameGraph } from "../lib/flamegraph";
 import { type About, bytesOf, parseAbout } from "../lib/offline";
-import { followFullScreen, fullScreen } from "../state/full_screen";
+import { fullScreen, useFullScreen } from "../state/full_screen";
 import { focusSearch, helpOpen, inTextField } from "../state/keys";
 import { nextTheme, singleKeys, startPreferences, themeChoice } from "../state/preferences";
 import { followHistory } from "../state/route";
@@ -39,6 +39,7 @@ async function unpacked(gzip: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
 
 function Viewer({ about, index }: { about: About; index: FlameIndex }) {
   const profile = useShownProfile(index);
+  useFullScreen();
   return (
     <main class={fullScreen.value ? "viewer full" : "viewer"}>
       <header class="viewer-head">
@@ -71,7 +72,7 @@ function Viewer({ about, index }: { about: About; index: FlameIndex }) {
       <div class="toolbar result-bar">
         <ViewChoice order={false} />
         <ProfileSearch profile={profile} />
-        <DisplayMenu index={profile.pane.index} timed={false} attributed={false} />
+        <DisplayMenu index={profile.pane.index} changes timed={false} attributed={false} />
       </div>
       <ProfileView
         profile={profile}
@@ -109,7 +110,6 @@ function startKeys(): void {
 async function start(root: HTMLElement): Promise<void> {
   startPreferences();
   followHistory();
-  followFullScreen();
   try {
     const about = parseAbout(text("about"));
     const index = indexFlameGraph(decodeFlameGraph(await unpacked(bytesOf(text("profile")))));

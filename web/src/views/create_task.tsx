@@ -1,6 +1,6 @@
 // The dialog that creates a task.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import { api, ProblemError } from "../api/client";
 import type { Problem, TaskKind } from "../api/types";
@@ -77,12 +77,11 @@ export function FieldError({ failure, field }: { failure: Failure | null; field:
 const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "tls"];
 
 function close(): void {
-  edited.value = null;
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
 }
 
 export function CreateTask() {
-  const again = edited.peek();
+  const [again] = useState(() => edited.peek());
   const [form, setForm] = useState<TaskForm>(() => {
     const from = route.peek();
     const { pids, container, pod } = from;
@@ -98,6 +97,13 @@ export function CreateTask() {
       }
     );
   });
+  // However the dialog is left, the next one begins anew.
+  useEffect(
+    () => () => {
+      edited.value = null;
+    },
+    [],
+  );
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
   const change = (part: Partial<TaskForm>): void => {
@@ -140,12 +146,10 @@ export function CreateTask() {
     try {
       if (asked?.ok) {
         const { id } = await checkups.create(asked.spec);
-        edited.value = null;
         openView({ view: "checkup", id });
       } else if (result.ok) {
         const task = await api.create(result.spec);
         putTask(task);
-        edited.value = null;
         openView({ view: "task", id: task.id });
       }
     } catch (error) {

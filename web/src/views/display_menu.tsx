@@ -34,6 +34,8 @@ export const TIME_CHOICES: readonly (readonly [TimeView, string])[] = [
 export function DisplayMenu(props: {
   /** Null before the first answer. */
   index: FlameIndex | null;
+  /** Whether frames can be changed: not in a comparison. */
+  changes: boolean;
   /** Whether there are samples over time. */
   timed: boolean;
   /** Whether the agent can say which feature asked for the work. */
@@ -52,7 +54,7 @@ export function DisplayMenu(props: {
               <Legend index={index} attributed={props.attributed && isTree} />
             </section>
           )}
-          {tab !== "order" && (
+          {props.changes && tab !== "order" && (
             <section>
               <h3>Frames</h3>
               <div class="buttons">

@@ -5,7 +5,16 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { DARK, featureStyles, LIGHT } from "../canvas/palette";
 import { FlameSurface, type Growth } from "../canvas/surface";
 import { foldedNames, isFolded } from "../lib/flame_fold";
-import { childCount, contains, type FlameIndex, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
+import {
+  childCount,
+  contains,
+  type FlameIndex,
+  findPath,
+  heaviestChild,
+  labelOf,
+  neighbour,
+  pathKey,
+} from "../lib/flame_index";
 import { type TransformKind, transformOf } from "../lib/flame_transform";
 import { parsePart } from "../lib/flame_window";
 import { visible } from "../lib/format";
@@ -98,7 +107,7 @@ export function FlameCanvas(props: Props) {
         },
         asked: (node, x, y) => {
           latest.current.onSelect(node);
-          setMenu({ node, x, y });
+          setMenu({ path: pathKey(latest.current.index, node), x, y });
         },
         hovered: (node, x, y) => {
           pointer.current = { x, y };
@@ -134,7 +143,10 @@ export function FlameCanvas(props: Props) {
   useEffect(() => surface.current?.setGrowth(growth), [growth]);
   useEffect(() => surface.current?.setColour(colour), [colour]);
   useEffect(
-    () => surface.current?.setNodeStyle(colour === "feature" ? featureStyles(index, theme) : null),
+    () =>
+      surface.current?.setNodeStyle(
+        colour === "feature" && props.part !== undefined ? featureStyles(index, theme) : null,
+      ),
     [index, theme, colour],
   );
   useEffect(() => {
@@ -153,7 +165,8 @@ export function FlameCanvas(props: Props) {
     const { index: graph, matches: found, zoomed: now, onZoom: go, selected: node } = latest.current;
     if (node < 0 || found === null || found.nodes[node] !== 1) return;
     const narrow = (surface.current?.widthOf(node) ?? 0) < TOO_NARROW_PX;
-    if (!contains(graph, now, node) || narrow) go(graph.parent[node]! > 0 ? graph.parent[node]! : node);
+    const up = graph.parent[node]!;
+    if (!contains(graph, now, node) || narrow) go(up > 0 && !isFolded(graph, up) ? up : node);
   }, [props.selectedKey]);
 
   const walk = (key: string): number => {
@@ -163,10 +176,17 @@ export function FlameCanvas(props: Props) {
       return neighbour(index, selected, key === "ArrowLeft" ? -1 : 1);
     return key === towardsRoot ? index.parent[selected]! : heaviestChild(index, selected);
   };
-  const out = (): void => {
+  /** False when there is nothing to leave. */
+  const out = (): boolean => {
     if ((props.part ?? "") !== "") onZoom(zoomed);
+    else if (zoomed === 0 && selected < 0) return false;
     else if (zoomed === 0) onSelect(-1);
-    else onZoom(Math.max(0, index.parent[zoomed]!));
+    else {
+      // A frame that stands for others has nothing to show of its own.
+      const up = index.parent[zoomed]!;
+      onZoom(Math.max(0, isFolded(index, up) ? index.parent[up]! : up));
+    }
+    return true;
   };
   /** Keys that do something with the selected frame; false for others. */
   const onFrameKey = (key: string): boolean => {
@@ -187,7 +207,7 @@ export function FlameCanvas(props: Props) {
   }, []);
   const openMenu = (): void => {
     const node = selected < 0 ? zoomed : selected;
-    setMenu({ node, ...(surface.current?.placeOf(node) ?? { x: 0, y: 0 }) });
+    setMenu({ path: pathKey(index, node), ...(surface.current?.placeOf(node) ?? { x: 0, y: 0 }) });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) {
@@ -203,8 +223,9 @@ export function FlameCanvas(props: Props) {
       const node = walk(key);
       if (node >= 0) onSelect(node);
     } else if (key === "Enter" && selected >= 0) onZoom(selected);
-    else if (key === "Backspace" || key === "Escape") out();
-    else if (!singleKeys.value) return;
+    else if (key === "Backspace" || key === "Escape") {
+      if (!out()) return;
+    } else if (!singleKeys.value) return;
     else if (key === "0") onZoom(0);
     else if (key === "+" || key === "-") surface.current?.scale(key === "+" ? NEARER : 1 / NEARER);
     else if (key === "n" || key === "N") {
@@ -217,6 +238,7 @@ export function FlameCanvas(props: Props) {
     event.stopPropagation();
   };
 
+  const menuNode = menu === null ? -1 : findPath(index, menu.path);
   const mirror = selected < 0 ? zoomed : selected;
   const hoveredLabel = hovered >= 0 && hovered < index.count ? labelOf(index, hovered) : null;
   return (
@@ -245,9 +267,10 @@ export function FlameCanvas(props: Props) {
         </div>
       </div>
       <canvas ref={minimap} class="flame-minimap" aria-hidden="true" />
-      {menu !== null && menu.node < index.count && (
+      {menu !== null && (menuNode > 0 || menu.path === pathKey(index, 0)) && (
         <FrameMenu
           index={index}
+          node={menuNode}
           place={menu}
           onZoom={onZoom}
           onSandwich={props.onSandwich}

@@ -24,7 +24,7 @@ export function FrameDetails(props: {
     <div class="frame-details" data-details={label === null ? undefined : ""}>
       {label === null ? (
         <span class="muted frame-hint">
-          Click a frame to zoom, right-click for what can be done with it. ? shows all keys.
+          Click a frame to zoom; right-click, or press long, for all that can be done. ? shows all keys.
         </span>
       ) : (
         <>

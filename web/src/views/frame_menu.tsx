@@ -13,7 +13,8 @@ import { addTransform } from "../state/transforms";
 import { CHANGES, frameLink, stackText } from "./frame_actions";
 
 export interface MenuPlace {
-  readonly node: number;
+  /** Path of the frame: it stays the same frame when the graph grows. */
+  readonly path: string;
   readonly x: number;
   readonly y: number;
 }
@@ -26,6 +27,8 @@ interface Item {
 }
 
 const EDGE = 6;
+/** A click so soon is the end of what opened the menu. */
+const OPENING_MS = 250;
 
 function itemsOf(props: {
   index: FlameIndex;
@@ -84,15 +87,17 @@ function itemsOf(props: {
 
 export function FrameMenu(props: {
   index: FlameIndex;
+  node: number;
   place: MenuPlace;
   onZoom: (node: number) => void;
   onSandwich: (node: number) => void;
   /** `back` asks for the focus to return to the graph. */
   onClose: (back: boolean) => void;
 }) {
-  const { index, place, onClose } = props;
+  const { index, node, place, onClose } = props;
   const root = useRef<HTMLDivElement>(null);
-  const items = itemsOf({ ...props, node: place.node });
+  const opened = useRef(0);
+  const items = itemsOf(props);
   useLayoutEffect(() => {
     const box = root.current;
     if (box === null) return;
@@ -101,6 +106,7 @@ export function FrameMenu(props: {
     const top = Math.max(EDGE, Math.min(place.y, innerHeight - height - EDGE));
     box.style.setProperty("transform", `translate(${Math.round(left)}px, ${Math.round(top)}px)`);
     box.querySelector("button")?.focus();
+    opened.current = performance.now();
   }, [place]);
   useEffect(() => {
     const stop = new AbortController();
@@ -139,13 +145,13 @@ export function FrameMenu(props: {
       class="frame-menu"
       role="menu"
       tabIndex={-1}
-      aria-label={`Frame ${visible(labelOf(index, place.node).name)}`}
+      aria-label={`Frame ${visible(labelOf(index, node).name)}`}
       data-frame-menu
       onKeyDown={onKeyDown}
       onContextMenu={(event) => event.preventDefault()}
     >
       <p class="frame-menu-name mono" aria-hidden="true">
-        {shortName(visible(labelOf(index, place.node).name))}
+        {shortName(visible(labelOf(index, node).name))}
       </p>
       {items.map(({ title, help, key, act }) => (
         <button
@@ -155,7 +161,8 @@ export function FrameMenu(props: {
           tabIndex={-1}
           class="menu-item"
           title={help}
-          onClick={() => {
+          onClick={(event) => {
+            if (event.detail > 0 && performance.now() - opened.current < OPENING_MS) return;
             onClose(true);
             act();
           }}

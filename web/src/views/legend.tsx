@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { paintSwatch } from "../canvas/painter";
 import { type Colouring, colouring, DARK, featureFill, LEGEND, LIGHT } from "../canvas/palette";
-import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
+import { type FlameIndex, indexFlameGraph, nodeFeatures } from "../lib/flame_index";
 import { type Label, MIXED } from "../lib/flamegraph";
 import { fileName, percent, visible } from "../lib/format";
 import { moduleShares } from "../lib/modules";
@@ -45,7 +45,7 @@ interface Entry {
 function kinds(index: FlameIndex): Entry[] {
   const { labels, label } = index.graph;
   const used = new Set(label);
-  const shown = labels.filter((_, id) => used.has(id));
+  const shown = labels.filter((_, id) => used.has(id) && !index.folds?.has(id));
   return LEGEND.filter(({ search }) => {
     const query = parseQuery(search);
     return query.kind === "test" && shown.some(query.test);
@@ -67,13 +67,13 @@ function modules(index: FlameIndex): { entries: Entry[]; more: number } {
 function FeatureEntries({ index, search }: { index: FlameIndex; search: string }) {
   const { features } = index.graph;
   const theme = dark.value ? DARK : LIGHT;
-  const used = useMemo(() => new Set(features?.of), [features]);
+  const used = useMemo(() => new Set(nodeFeatures(index)), [index]);
   if (features === undefined) return <li class="muted">The features are not known yet.</li>;
   return (
     <>
       {features.titles.map((title, feature) => {
         if (!used.has(feature)) return null;
-        const query = `feature:${title}`;
+        const query = `feature:"${title}"`;
         const on = search === query;
         return (
           <li key={title}>
@@ -91,9 +91,11 @@ function FeatureEntries({ index, search }: { index: FlameIndex; search: string }
         );
       })}
       {used.has(MIXED) && (
-        <li class="legend-entry">
-          <span class="feature-swatch" style={{ background: featureFill(MIXED, theme) }} />
-          several
+        <li>
+          <span class="legend-entry legend-word">
+            <span class="feature-swatch" style={{ background: featureFill(MIXED, theme) }} />
+            several
+          </span>
         </li>
       )}
     </>
@@ -116,7 +118,7 @@ export function Legend({ index, attributed }: { index: FlameIndex; attributed: b
     <div class="legend">
       <Choice
         label="Colour by"
-        value={colour}
+        value={!attributed && colour === "feature" ? "kind" : colour}
         choices={modes}
         set={(value) => patchRoute({ colour: value }, "replace")}
       />

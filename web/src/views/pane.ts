@@ -16,8 +16,11 @@ export function useSearch(index: FlameIndex, text: string): Search {
     const query = parseQuery(text);
     if (query.kind === "none") return { matches: null, problem: null };
     if (query.kind === "invalid") return { matches: null, problem: query.reason };
-    const matches =
-      query.kind === "feature" ? searchFeatures(index, query.title) : searchFlameGraph(index, query.test);
+    if (query.kind === "feature") {
+      const found = searchFeatures(index, query.wants);
+      return { matches: found, problem: found === null ? "only with colours by feature" : null };
+    }
+    const matches = searchFlameGraph(index, query.test);
     return { matches, problem: matches === null ? "the pattern takes too long" : null };
   }, [index, text]);
 }

@@ -28,7 +28,8 @@ export function SearchBox(props: {
         type="search"
         data-search
         class={problem === null ? "search" : "search invalid"}
-        placeholder="Search: name, /regex/, mod:, kind:   /"
+        placeholder="Search   /"
+        title="Part of a name, /regex/, mod:path, kind:kernel, and with colours by feature feature:title"
         aria-label="Search in the profile"
         aria-invalid={problem !== null}
         spellcheck={false}

@@ -7,7 +7,7 @@ import { visible } from "../lib/format";
 import { specAgain } from "../lib/run_again";
 import { isFinal } from "../lib/task_list";
 import { edited } from "../state/edited";
-import { endFullScreen, fullScreen } from "../state/full_screen";
+import { fullScreen, useFullScreen } from "../state/full_screen";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, patchRoute, route } from "../state/route";
@@ -20,6 +20,7 @@ import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
 import { RequestsResult } from "./later_pages";
 import { NetworkResult } from "./network";
+import { NoSamples } from "./no_samples";
 import { PageLink } from "./page_link";
 import { ProfileSearch, ProfileView } from "./profile_view";
 import { QualityChip } from "./quality_chip";
@@ -67,16 +68,22 @@ function DiagnoseLink({ id }: { id: string }) {
 
 /** The same once more, or with something changed. */
 function Again({ task, attempt }: { task: Task; attempt: (action: () => Promise<void>) => Promise<void> }) {
+  const [sending, setSending] = useState(false);
   const spec = specAgain(task);
   if (spec === null || !isFinal(task)) return null;
   const run = async (): Promise<void> => {
-    const started = await api.create(spec);
-    putTask(started);
-    openView({ view: "task", id: started.id });
+    setSending(true);
+    try {
+      const started = await api.create(spec);
+      putTask(started);
+      openView({ view: "task", id: started.id });
+    } finally {
+      setSending(false);
+    }
   };
   return (
     <Changing>
-      <button type="button" onClick={() => void attempt(run)}>
+      <button type="button" disabled={sending} onClick={() => void attempt(run)}>
         Run again
       </button>
       <button
@@ -189,12 +196,13 @@ const DIAGNOSED = ["on_cpu", "wall", "imported"];
 function Result({ task }: { task: Task }) {
   const { from, to, tids, except, base, tab, cell, pid, time, colour } = route.value;
   useModeKey(time);
-  useEffect(() => endFullScreen, []);
+  useFullScreen();
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
   const attributed = DIAGNOSED.includes(task.kind);
-  const features = attributed && colour === "feature";
+  // Who woke a thread is no part of the stacks that a diagnosis knows.
+  const features = attributed && colour === "feature" && waits?.wakers !== true;
   const cut = useMemo(
     () => ({ from, to, tids, except, waits, cell, pid }),
     [from, to, tids, except, waitsKey, cell, pid],
@@ -205,6 +213,8 @@ function Result({ task }: { task: Task }) {
   const answer = useProfile(task.id, cut, features, running, task.state !== "queued" && whole);
   const profile = useShownProfile(answer.index);
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
+  if (task.state === "failed" && task.samples === 0)
+    return <NoSamples index={profile.base} running={false} failed={true} />;
   const timed = file?.has_times !== false;
   return (
     <>
@@ -220,7 +230,12 @@ function Result({ task }: { task: Task }) {
         )}
         {whole && <ProfileSearch profile={profile} />}
         <QualityChip task={task} cut={cut} running={running} index={answer.index} />
-        <DisplayMenu index={whole ? profile.pane.index : null} timed={timed} attributed={attributed} />
+        <DisplayMenu
+          index={whole ? profile.pane.index : null}
+          changes={base === ""}
+          timed={timed}
+          attributed={attributed && waits?.wakers !== true}
+        />
       </div>
       {timed && time !== "bars" && <TimePanel task={task} cut={cut} running={running} />}
       <CellChip />

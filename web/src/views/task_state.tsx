@@ -2,6 +2,7 @@
 
 import type { StackQuality, Task } from "../api/types";
 import { clock, count, percent } from "../lib/format";
+import { LOST_SAMPLES } from "../lib/quality";
 
 export function StateChip({ task }: { task: Task }) {
   return (
@@ -29,9 +30,6 @@ export function Progress({ task }: { task: Task }) {
     <progress value={task.progress} max={1} aria-label={`${Math.round(task.progress * 100)} percent done`} />
   );
 }
-
-/** Losses that count samples of the target which are not in the result. */
-const LOST_SAMPLES = new Set(["count_table_full", "kernel_read_failed", "pid_not_visible"]);
 
 /**
  * What was lost, in a few words. Only lost samples have a share: other kinds count ticks, stacks or

@@ -2,7 +2,6 @@
 
 import { useEffect } from "preact/hooks";
 import type { Layout } from "../lib/query_state";
-import { toggleFullScreen } from "../state/full_screen";
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
@@ -30,7 +29,7 @@ function show(view: ViewName): void {
   }
 }
 
-/** The key of a view shows it, `t` changes between graph and table, `i` turns a flame over, `z` is full screen. */
+/** The key of a view shows it, `t` changes between graph and table, `i` turns a flame over. */
 function onKey(event: KeyboardEvent, order: boolean): void {
   const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
   if (!plain || sequencePending() || !singleKeys.value || inTextField(event.target)) return;
@@ -39,7 +38,6 @@ function onKey(event: KeyboardEvent, order: boolean): void {
   const picked = VIEWS.find(({ key, view }) => key === event.key && (order || view !== "order"));
   if (picked !== undefined) show(picked.view);
   else if (event.key === "t") show(tab === "graph" ? "table" : layout);
-  else if (event.key === "z") toggleFullScreen();
   else if (event.key === "i") show(layout === "flame" ? "icicle" : "flame");
   else return;
   event.preventDefault();

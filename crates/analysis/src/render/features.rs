@@ -37,6 +37,7 @@ impl Features {
 }
 
 /// A column of features for the nodes of a tree.
+#[derive(Clone)]
 pub(super) struct Column {
     values: Vec<u16>,
 }

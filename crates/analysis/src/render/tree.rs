@@ -74,7 +74,7 @@ pub(super) struct Node {
     pub(super) label: u32,
     /// Samples whose leaf this is.
     pub(super) own: u64,
-    /// The feature that all samples of it belong to, [`super::features::MIXED`] for several; only of a tree with features.
+    /// The feature of its own samples; only of a tree with features.
     pub(super) feature: u16,
 }
 
@@ -369,13 +369,14 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         parents,
         labels: of_node,
         own,
-        mut features,
+        features,
     } = tree;
     let mut totals = own.clone();
+    let mut whole = features.clone();
     for node in (1..parents.len()).rev() {
         let parent = parents[node] as usize;
         totals[parent] = totals[parent].saturating_add(totals[node]);
-        features.add(parent, features.get(node));
+        whole.add(parent, whole.get(node));
     }
     let total = u128::from(totals[0]);
     let is_small = |node: usize| u128::from(totals[node]) * u128::from(share) < total;
@@ -391,7 +392,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         } else if parent == 0 || !is_small(parent as usize) {
             let (samples, column) = merged.entry(parent).or_insert((0, Column::new(1)));
             *samples += totals[node];
-            column.add(0, features.get(node));
+            column.add(0, whole.get(node));
         }
     }
     for (parent, (samples, column)) in merged {

@@ -25,7 +25,7 @@ pub(super) struct Node {
     source: u8,
     pub(super) own: u64,
     pub(super) total: u64,
-    /// Title of the feature that all samples belong to.
+    /// Title of the feature that its own samples belong to.
     pub(super) feature: Option<String>,
 }
 

@@ -196,7 +196,7 @@ fn features_of(profile: &Profile, features: &Features) -> BTreeMap<String, Optio
 }
 
 #[test]
-fn a_node_has_a_feature_when_all_its_samples_belong_to_it() {
+fn a_node_has_the_feature_that_its_own_samples_belong_to() {
     let mut sketch = Sketch::new();
     let [main, log, trace, write] = ["main", "log", "trace", "write"].map(|name| sketch.user(name));
     sketch.sample(3, vec![main, log, write]);
