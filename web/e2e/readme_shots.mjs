@@ -32,7 +32,7 @@ try {
     {
       file: "flamegraph.png",
       colorScheme: "light",
-      width: 1280,
+      width: 1440,
       query: `view=task&id=${onCpu.id}`,
       pick: ".flame-canvas",
     },

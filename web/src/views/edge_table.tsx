@@ -157,7 +157,7 @@ const COLUMNS: readonly Column<ShownRow>[] = [
   { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row, "errors") },
 ];
 
-/** What this result does not say, with the reasons. */
+/** Not measured, with the reasons. */
 export function Remarks({ table }: { table: EdgeTable }) {
   const unavailable = Object.entries(table.unavailable);
   const unresolved = Object.entries(table.unresolved);
@@ -170,7 +170,7 @@ export function Remarks({ table }: { table: EdgeTable }) {
   return (
     <details class="remarks edge-remarks" open={missing}>
       <summary>
-        What this result does not say<span class="badge">{number}</span>
+        Not measured<span class="badge">{number}</span>
       </summary>
       <ul>
         {events > 0 && (
