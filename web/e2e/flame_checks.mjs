@@ -360,7 +360,7 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.keyboard.press("ArrowUp");
     assert((await spoken(page)).startsWith("start_thread,"), await spoken(page));
     await page.getByRole("button", { name: "Display" }).click();
-    await page.getByLabel(/^Fold the frames/).check();
+    await page.getByLabel(/^Fold first frames/).check();
     assert(!(await address(page)).includes("unfold"), await address(page));
     await context.close();
   });

@@ -4,13 +4,13 @@
 
 const STORAGE_KEY = "profiler-agent.token";
 const TOKEN = /^[0-9A-Za-z._~-]{1,512}$/;
-const FRAGMENT = /^#token=([0-9A-Za-z._~-]{1,512})$/;
+const FRAGMENT = "#token=";
 
 /** Takes the token out of the address bar, if one is there. True when there was. */
 export function takeTokenFromAddress(): boolean {
-  const found = FRAGMENT.exec(location.hash);
-  if (found?.[1] === undefined) return false;
-  saveToken(found[1]);
+  const token = location.hash.startsWith(FRAGMENT) ? location.hash.slice(FRAGMENT.length) : "";
+  if (!TOKEN.test(token)) return false;
+  saveToken(token);
   history.replaceState(history.state, "", location.pathname + location.search);
   return true;
 }

@@ -102,11 +102,14 @@ function tone(label: Label, theme: Theme, by: Colouring): { l: number; c: number
   return { l: theme.lightness + step, c: theme.chroma * (muted ? 0.6 : 1), h: hue };
 }
 
+function oklch({ l, c, h }: { l: number; c: number; h: number }, alpha: number): string {
+  return `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
+}
+
 /** Style of a label. */
 export function styleOf(label: Label, theme: Theme, by: Colouring): FrameStyle {
-  const { l, c, h } = tone(label, theme, by);
-  const colour = (alpha: number): string =>
-    `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
+  const fill = tone(label, theme, by);
+  const colour = (alpha: number): string => oklch(fill, alpha);
   const code = label.kind !== Kind.Root && label.kind !== Kind.Process && label.kind !== Kind.Thread;
   return {
     fill: colour(1),
@@ -121,16 +124,13 @@ export function styleOf(label: Label, theme: Theme, by: Colouring): FrameStyle {
   };
 }
 
-/** Frames whose samples belong to several features have no hue. */
-function featureTone(feature: number, theme: Theme): string {
-  if (feature === MIXED) return `oklch(${(theme.lightness + 0.04).toFixed(3)} 0.006 260`;
-  const hue = (20 + feature * GOLDEN_ANGLE) % 360;
-  return `oklch(${theme.lightness.toFixed(3)} ${(theme.chroma * 1.15).toFixed(3)} ${hue.toFixed(0)}`;
-}
-
-/** The fill of a feature, for the legend. */
-export function featureFill(feature: number, theme: Theme): string {
-  return `${featureTone(feature, theme)})`;
+/** The fill of a feature; frames whose samples belong to several have no hue. */
+export function featureFill(feature: number, theme: Theme, alpha = 1): string {
+  const isMixed = feature === MIXED;
+  const l = theme.lightness + (isMixed ? 0.04 : 0);
+  const c = isMixed ? 0.006 : theme.chroma * 1.15;
+  const h = isMixed ? 260 : (20 + feature * GOLDEN_ANGLE) % 360;
+  return oklch({ l, c, h }, alpha);
 }
 
 /** Styles by node: the hue is the feature's, the marks are those of the kind. Null without features. */
@@ -144,12 +144,11 @@ export function featureStyles(index: FlameIndex, theme: Theme): ((node: number) 
     const key = label[node]! * (MIXED + 1) + feature;
     let style = known.get(key);
     if (style === undefined) {
-      const tone = featureTone(feature, theme);
       style = {
         ...styleOf(labelOf(index, node), theme, "kind"),
-        fill: `${tone})`,
-        faded: `${tone} / ${theme.fadedAlpha})`,
-        thin: `${tone} / 0.75)`,
+        fill: featureFill(feature, theme),
+        faded: featureFill(feature, theme, theme.fadedAlpha),
+        thin: featureFill(feature, theme, 0.75),
       };
       known.set(key, style);
     }

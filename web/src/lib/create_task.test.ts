@@ -4,13 +4,13 @@ import { checkupAsCli, checkupAsCurl, checkupSpec, tasksOfGroup } from "./checku
 import { containerNames } from "./containers_testing";
 import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
-import { NEW_FORM } from "./run_again";
 import { remarksOn } from "./task_conflicts";
 import { corePercent, costLines, measuredRun } from "./task_cost";
 import {
   asCli,
   firstTarget,
   matchedProcesses,
+  NEW_FORM,
   NO_SELECTOR,
   nothingPicked,
   specOf,

@@ -74,8 +74,7 @@ export function foldStart(index: FlameIndex): FlameIndex {
   }
   if (folds.size === 0) return index;
 
-  const columns = keep(index, replaced);
-  const { kept, depth } = columns;
+  const { kept, depth } = keep(index, replaced);
   const pick = (all: Uint32Array): Uint32Array => kept.map((node) => all[node]!);
   const { features } = graph;
   const made = indexFlameGraph(
@@ -92,7 +91,7 @@ export function foldStart(index: FlameIndex): FlameIndex {
     0,
     [pick(index.pathHash[0]), pick(index.pathHash[1])],
   );
-  return { ...made, folds, foldedPaths: foldedPaths(index, replaced, kept) };
+  return { ...made, folds, foldedPaths: foldedPaths(index, replaced) };
 }
 
 /** The nodes that stay, and how deep they are then. */
@@ -119,17 +118,17 @@ function keep(
 }
 
 /** Links to frames that are folded lead to the frame that stands for them. */
-function foldedPaths(
-  index: FlameIndex,
-  replaced: ReadonlyMap<number, number>,
-  kept: Uint32Array,
-): Map<string, number> {
+function foldedPaths(index: FlameIndex, replaced: ReadonlyMap<number, number>): Map<string, number> {
   const paths = new Map<string, number>();
+  // They are in pre-order, the first frame of each chain before the others of it.
+  let gone = 0;
+  let stand = 0;
   for (const [node, label] of replaced) {
-    if (label !== -1) continue;
-    let first = node;
-    while (replaced.get(first) === -1) first = index.parent[first]!;
-    paths.set(pathKey(index, node), kept.indexOf(first));
+    if (label !== -1) stand = node - gone;
+    else {
+      gone += 1;
+      paths.set(pathKey(index, node), stand);
+    }
   }
   return paths;
 }

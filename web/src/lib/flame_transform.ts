@@ -185,24 +185,25 @@ function focus(index: FlameIndex, target: number): FlameGraph {
   });
 }
 
-/** The function's own samples go to its caller, and its callees stand on the caller. */
-function merge(index: FlameIndex, target: number): FlameGraph {
+/** Own samples of what is hidden go to its caller, and its callees stand on the caller. */
+function hide(index: FlameIndex, isHidden: (label: number) => boolean): FlameGraph {
   const { labels, label } = index.graph;
-  const functions = functionOf(labels);
-  return regrow(index, labels, label[0]!, (node, up, child) => {
-    if (node === 0) return 0;
-    return functions[label[node]!] === target ? up : child(up, label[node]!);
-  });
-}
-
-/** Like `merge`, of all functions with such names. */
-function mergeNamed(index: FlameIndex, isHidden: (name: string) => boolean): FlameGraph {
-  const { labels, label } = index.graph;
-  const hidden = Uint8Array.from(labels, ({ kind, name }) => (isUser(kind) && isHidden(name) ? 1 : 0));
+  const hidden = Uint8Array.from(labels, (_, id) => (isHidden(id) ? 1 : 0));
   return regrow(index, labels, label[0]!, (node, up, child) => {
     if (node === 0) return 0;
     return hidden[label[node]!] === 1 ? up : child(up, label[node]!);
   });
+}
+
+function merge(index: FlameIndex, target: number): FlameGraph {
+  const functions = functionOf(index.graph.labels);
+  return hide(index, (label) => functions[label] === target);
+}
+
+/** All functions with such names. */
+function mergeNamed(index: FlameIndex, isNamed: (name: string) => boolean): FlameGraph {
+  const { labels } = index.graph;
+  return hide(index, (label) => isUser(labels[label]!.kind) && isNamed(labels[label]!.name));
 }
 
 function isUser(kind: number): boolean {
@@ -289,12 +290,8 @@ function collapseModule(index: FlameIndex, module: string): FlameGraph {
 
 /** Stacks of all processes and threads in one. */
 function mergeProcesses(index: FlameIndex): FlameGraph {
-  const { labels, label } = index.graph;
-  return regrow(index, labels, label[0]!, (node, up, child) => {
-    if (node === 0) return 0;
-    const { kind } = labels[label[node]!]!;
-    return kind === Kind.Process || kind === Kind.Thread ? up : child(up, label[node]!);
-  });
+  const { labels } = index.graph;
+  return hide(index, (label) => [Kind.Process, Kind.Thread].some((kind) => kind === labels[label]!.kind));
 }
 
 /** What a function (its first label) called, merged from its outermost places; it is the new root. */

@@ -1,9 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Process } from "../api/types";
 import { compareBy, filterOf, groupByContainer } from "./process_list";
-import { NEW_FORM } from "./run_again";
 import { brushed, condense, moved, resized } from "./strip";
-import { asCli, asCurl, matchedProcesses, shellWord, specOf, type TaskForm, targetText } from "./task_spec";
+import {
+  asCli,
+  asCurl,
+  matchedProcesses,
+  NEW_FORM,
+  shellWord,
+  specOf,
+  type TaskForm,
+  targetText,
+} from "./task_spec";
 
 function process(pid: number, change: Partial<Process> = {}): Process {
   return {

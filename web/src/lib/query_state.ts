@@ -67,7 +67,7 @@ export interface PageState {
   /** Changes of what is shown (lib/flame_transform.ts). */
   readonly transforms: string;
   readonly colour: ColourMode;
-  /** The frames that all stacks begin with are drawn one by one. */
+  /** First frames are drawn one by one. */
   readonly unfold: boolean;
   /** The panel about the selected frame is open. */
   readonly panel: boolean;

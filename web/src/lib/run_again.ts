@@ -1,33 +1,7 @@
 // A task that ran once more: as it was asked for, or as a form to change something of it.
 
 import type { Task, TaskSpec } from "../api/types";
-import { NO_SELECTOR, type TargetKind, type TaskForm } from "./task_spec";
-
-/** A form that asks for nothing yet. */
-export const NEW_FORM: TaskForm = {
-  kind: "on_cpu",
-  target: "pids",
-  pids: [],
-  container: "",
-  pod: "",
-  selector: NO_SELECTOR,
-  comm: "",
-  cgroup: "",
-  netns: "",
-  duration: "10",
-  endless: false,
-  frequency: "99",
-  wakers: false,
-  timed: false,
-  mode: "",
-  minWait: "",
-  maxWait: "",
-  tls: false,
-  duty: "100",
-  bodies: false,
-  rawPaths: false,
-  samples: "slow",
-};
+import { NEW_FORM, NO_SELECTOR, type TargetKind, type TaskForm } from "./task_spec";
 
 /** What a form has no field for, and is asked for all the same. */
 export type Unseen = Pick<TaskSpec, "rules" | "capture_bytes" | "event_loop">;

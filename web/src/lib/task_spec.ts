@@ -84,6 +84,32 @@ export function watchesConnections(kind: TaskKind): boolean {
 
 export const NO_SELECTOR: SelectorFields = { namespace: "", name: "", labels: "", container: "" };
 
+/** A form that asks for nothing yet. */
+export const NEW_FORM: TaskForm = {
+  kind: "on_cpu",
+  target: "pids",
+  pids: [],
+  container: "",
+  pod: "",
+  selector: NO_SELECTOR,
+  comm: "",
+  cgroup: "",
+  netns: "",
+  duration: "10",
+  endless: false,
+  frequency: "99",
+  wakers: false,
+  timed: false,
+  mode: "",
+  minWait: "",
+  maxWait: "",
+  tls: false,
+  duty: "100",
+  bodies: false,
+  rawPaths: false,
+  samples: "slow",
+};
+
 /** What is asked for, without what is empty. */
 export function selectorOf(fields: SelectorFields): PodSelector {
   const given = Object.entries(fields).map(([key, value]) => [key, value.trim()] as const);

@@ -2,8 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { inTextField, sequencePending } from "./keys";
-import { singleKeys } from "./preferences";
+import { isPageKey, isPageLetter } from "./keys";
 
 export const fullScreen = signal(false);
 
@@ -37,10 +36,8 @@ export function useFullScreen(): void {
     document.addEventListener(
       "keydown",
       (event) => {
-        const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
-        if (!plain || inTextField(event.target) || document.querySelector("dialog[open]") !== null) return;
-        if (event.key === "Escape" && fullScreen.peek()) set(false);
-        else if (event.key === "z" && singleKeys.value && !sequencePending()) toggleFullScreen();
+        if (event.key === "Escape" && fullScreen.peek() && isPageKey(event)) set(false);
+        else if (event.key === "z" && isPageLetter(event)) toggleFullScreen();
         else return;
         event.preventDefault();
       },

@@ -19,6 +19,17 @@ export function inTextField(target: EventTarget | null): boolean {
   );
 }
 
+/** A key for the page: no field has it, no dialog is open, and nobody else took it. */
+export function isPageKey(event: KeyboardEvent): boolean {
+  const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
+  return plain && !inTextField(event.target) && document.querySelector("dialog[open]") === null;
+}
+
+/** The same for a single letter, which the reader may have turned off, and which may follow `g`. */
+export function isPageLetter(event: KeyboardEvent): boolean {
+  return isPageKey(event) && singleKeys.value && !sequencePending();
+}
+
 export function focusSearch(): boolean {
   const field = document.querySelector<HTMLInputElement>("[data-search]");
   field?.focus();

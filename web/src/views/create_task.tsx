@@ -7,7 +7,7 @@ import type { Problem, TaskKind } from "../api/types";
 import { CHECKUP_KINDS, checkupAsCli, checkupAsCurl, checkupSpec } from "../lib/checkup";
 import { visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
-import { formAgain, NEW_FORM, unseenOf } from "../lib/run_again";
+import { formAgain, unseenOf } from "../lib/run_again";
 import { remarksOn } from "../lib/task_conflicts";
 import {
   asCli,
@@ -16,6 +16,7 @@ import {
   MAX_FREQUENCY_HZ,
   matchedProcesses,
   measuresWaits,
+  NEW_FORM,
   nothingPicked,
   specOf,
   type TargetKind,

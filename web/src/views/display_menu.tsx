@@ -79,7 +79,7 @@ export function DisplayMenu(props: {
                     checked={!unfold}
                     onChange={(event) => patchRoute({ unfold: !event.currentTarget.checked }, "replace")}
                   />
-                  Fold the frames that all stacks of a process begin with
+                  Fold first frames, up to where stacks part
                 </label>
               )}
             </section>

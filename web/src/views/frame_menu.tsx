@@ -41,7 +41,7 @@ function itemsOf(props: {
     return [
       {
         title: "Unfold",
-        help: "Show the frames that all stacks begin with",
+        help: "Show the first frames one by one",
         key: "",
         act: () => patchRoute({ unfold: true }, "replace"),
       },

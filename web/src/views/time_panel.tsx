@@ -19,8 +19,7 @@ import {
 } from "../lib/heat";
 import type { TimeView } from "../lib/query_state";
 import type { StripRange } from "../lib/strip";
-import { inTextField, sequencePending } from "../state/keys";
-import { singleKeys } from "../state/preferences";
+import { isPageLetter } from "../state/keys";
 import { useRefetched } from "../state/refetch";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
@@ -327,9 +326,7 @@ function Threads(props: Props) {
 export function useModeKey(mode: TimeView): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
-      if (!plain || event.key !== "h" || sequencePending() || !singleKeys.value) return;
-      if (inTextField(event.target) || document.querySelector("dialog[open]") !== null) return;
+      if (event.key !== "h" || !isPageLetter(event)) return;
       event.preventDefault();
       patchRoute({ time: MODES[(MODES.indexOf(mode) + 1) % MODES.length]! }, "replace");
     };

@@ -2,8 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { Layout } from "../lib/query_state";
-import { inTextField, sequencePending } from "../state/keys";
-import { singleKeys } from "../state/preferences";
+import { isPageLetter } from "../state/keys";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
 
@@ -31,9 +30,7 @@ function show(view: ViewName): void {
 
 /** The key of a view shows it, `t` changes between graph and table, `i` turns a flame over. */
 function onKey(event: KeyboardEvent, order: boolean): void {
-  const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
-  if (!plain || sequencePending() || !singleKeys.value || inTextField(event.target)) return;
-  if (document.querySelector("dialog[open]") !== null) return;
+  if (!isPageLetter(event)) return;
   const { tab, layout } = route.value;
   const picked = VIEWS.find(({ key, view }) => key === event.key && (order || view !== "order"));
   if (picked !== undefined) show(picked.view);

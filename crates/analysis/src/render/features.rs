@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use profiler_model::{ProcessId, StackId};
 
 /// The samples that are meant belong to more than one feature.
-pub const MIXED: u16 = u16::MAX;
+const MIXED: u16 = u16::MAX;
 /// No sample yet.
-const NONE: u16 = MIXED - 1;
+pub(super) const NONE: u16 = MIXED - 1;
 
 /// Features by number, and that of each stack of each process. At most 65,533 are told apart.
 #[derive(Clone, Debug, Default)]
@@ -36,35 +36,8 @@ impl Features {
     }
 }
 
-/// A column of features for the nodes of a tree.
-#[derive(Clone)]
-pub(super) struct Column {
-    values: Vec<u16>,
-}
-
-impl Column {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            values: vec![NONE; nodes],
-        }
-    }
-
-    /// Adds samples of a feature to a node.
-    pub(super) fn add(&mut self, node: usize, feature: u16) {
-        if node >= self.values.len() {
-            self.values.resize(node + 1, NONE);
-        }
-        if let Some(known) = self.values.get_mut(node) {
-            *known = join(*known, feature);
-        }
-    }
-
-    pub(super) fn get(&self, node: usize) -> u16 {
-        self.values.get(node).copied().unwrap_or(NONE)
-    }
-}
-
-fn join(known: u16, other: u16) -> u16 {
+/// The feature of what is of either.
+pub(super) fn join(known: u16, other: u16) -> u16 {
     match (known, other) {
         (NONE, feature) | (feature, NONE) => feature,
         (a, b) if a == b => a,

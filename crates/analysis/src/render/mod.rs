@@ -27,7 +27,7 @@ pub mod wait_reasons;
 mod tests;
 
 pub use budget::Budget;
-pub use features::{Features, MIXED};
+pub use features::Features;
 use profiler_model::{Clock, IdleShare, Profile, SampleRow};
 
 /// What is written.

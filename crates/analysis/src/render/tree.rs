@@ -11,7 +11,7 @@ use profiler_model::{Frame, FrameSpace, ModuleKind, NameSource, Profile};
 use super::{
     Budget, Value,
     budget::{self, MAX_NAMES, heaviest_first},
-    features::{Column, Features},
+    features::{self, Features},
     names::{lines, process_names},
 };
 
@@ -282,7 +282,7 @@ struct Growing {
     labels: Vec<u32>,
     own: Vec<u64>,
     /// Of the samples whose leaf a node is.
-    features: Column,
+    features: Vec<u16>,
 }
 
 /// A fast hasher for pairs of small numbers that untrusted input cannot choose freely.
@@ -320,7 +320,7 @@ fn grow(
         parents: vec![0],
         labels: vec![ROOT],
         own: vec![0],
-        features: Column::new(1),
+        features: vec![features::NONE],
     };
     let mut index = NodeIndex::default();
     let mut child = |tree: &mut Growing, parent: u32, label: u32| {
@@ -334,6 +334,7 @@ fn grow(
         tree.parents.push(parent);
         tree.labels.push(label);
         tree.own.push(0);
+        tree.features.push(features::NONE);
         Some(node)
     };
     for ((process_id, stack), count) in heaviest_first(profile, value) {
@@ -356,8 +357,8 @@ fn grow(
         let own = &mut tree.own[node as usize];
         *own = own.saturating_add(count);
         if let Some(features) = features {
-            tree.features
-                .add(node as usize, features.of(process_id, stack));
+            let known = &mut tree.features[node as usize];
+            *known = features::join(*known, features.of(process_id, stack));
         }
     }
     tree
@@ -369,34 +370,34 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         parents,
         labels: of_node,
         own,
-        features,
+        features: own_features,
     } = tree;
     let mut totals = own.clone();
-    let mut whole = features.clone();
+    let mut features = own_features.clone();
     for node in (1..parents.len()).rev() {
         let parent = parents[node] as usize;
         totals[parent] = totals[parent].saturating_add(totals[node]);
-        whole.add(parent, whole.get(node));
+        features[parent] = features::join(features[parent], features[node]);
     }
     let total = u128::from(totals[0]);
     let is_small = |node: usize| u128::from(totals[node]) * u128::from(share) < total;
 
     // What remains, sorted by parent; the small ones of a parent become one entry.
     let mut kept: Vec<(u32, u32, Child)> = Vec::new();
-    let mut merged: HashMap<u32, (u64, Column)> = HashMap::new();
+    let mut merged: HashMap<u32, (u64, u16)> = HashMap::new();
     for node in 1..parents.len() {
         let parent = parents[node];
         if !is_small(node) && of_node[node] != OTHER {
             let id = u32::try_from(node).unwrap_or(u32::MAX);
             kept.push((parent, ranks[of_node[node] as usize], Child::Node(id)));
         } else if parent == 0 || !is_small(parent as usize) {
-            let (samples, column) = merged.entry(parent).or_insert((0, Column::new(1)));
+            let (samples, feature) = merged.entry(parent).or_insert((0, features::NONE));
             *samples += totals[node];
-            column.add(0, whole.get(node));
+            *feature = features::join(*feature, features[node]);
         }
     }
-    for (parent, (samples, column)) in merged {
-        let child = Child::Merged(samples, column.get(0));
+    for (parent, (samples, feature)) in merged {
+        let child = Child::Merged(samples, feature);
         kept.push((parent, ranks[OTHER as usize], child));
     }
     kept.sort_unstable_by_key(|(parent, rank, _)| (*parent, *rank));
@@ -410,7 +411,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         depth: 0,
         label: ROOT,
         own: own[0],
-        feature: features.get(0),
+        feature: own_features[0],
     }];
     // Ranges of children that are still to be visited, one for each level.
     let mut open = vec![children(0)];
@@ -433,7 +434,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
                     depth,
                     label,
                     own: own[id as usize],
-                    feature: features.get(id as usize),
+                    feature: own_features[id as usize],
                 });
                 open.push(children(id));
             }
