@@ -23,7 +23,7 @@ use crate::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
         Server, ServerError, ServerTls, Statistics, TlsError, Token, Tokens,
     },
-    config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
+    config::{AuthConfig, ContinuousProfile, NetworkMode, OverviewMode, ServeConfig},
     recent_log::RecentLog,
     rule_files,
     telemetry::Totals,
@@ -32,6 +32,7 @@ use profiler_engine::{
     checkup::Checkups,
     memory_watch::keep_below,
     network_watch::NetworkWatch,
+    overview::{OverviewConfig, OverviewWatch},
     task::{Engine, EngineConfig, TaskChange, TaskError},
 };
 use profiler_memory::Ceiling;
@@ -74,6 +75,8 @@ pub enum AppError {
     Renamer(std::io::Error),
     #[error("start the thread that names containers: {0}")]
     Names(std::io::Error),
+    #[error("start the thread that reads all pods: {0}")]
+    Overview(std::io::Error),
     #[error(transparent)]
     Router(#[from] RouterError),
     #[error(transparent)]
@@ -263,6 +266,17 @@ impl App {
         } else {
             (NetworkWatch::off(), None)
         };
+        let overview = if config.overview == OverviewMode::On && !kernel.demo_data {
+            let readings = OverviewConfig {
+                period: OverviewConfig::PERIOD,
+                first: OverviewConfig::FIRST,
+                asks_envoys: config.envoy_admin.asks(),
+            };
+            OverviewWatch::start(kernel.table.clone(), readings, |_| {})
+                .map_err(AppError::Overview)?
+        } else {
+            OverviewWatch::off()
+        };
         let directory = kernel.table.names().clone();
         let kept_below = keep_below(
             Ceiling::own(),
@@ -282,6 +296,7 @@ impl App {
             diagnosis_rules,
             totals: Arc::new(Totals::default()),
             network,
+            overview,
             network_metrics_edges: config.network_metrics_edges,
             tokens,
             origin,

@@ -53,6 +53,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Requests(args) => Ok(cli::requests::run(args)?),
         Command::Diagnose(args) => Ok(cli::diagnose::run(args)?),
         Command::Ps(args) => Ok(cli::ps::run(args)?),
+        Command::Top(args) => Ok(cli::top::run(args)?),
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),
         Command::Diff(args) => Ok(cli::diff::run(args)?),
         Command::Import(args) => Ok(cli::import::run(args)?),

@@ -103,6 +103,8 @@ mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
+mod overview;
+#[cfg(test)]
 mod pods;
 #[cfg(test)]
 mod privileges;

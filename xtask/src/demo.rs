@@ -103,7 +103,7 @@ pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
     let url = exec::output(&mut url)?;
     let url = url.trim();
     println!(
-        "\nThe demo mesh is under load. Open this page, pick an `envoy` process and press Start:\n\n  {url}\n"
+        "\nThe demo mesh is under load. Open this page: it says how its pods do, and `Check up` says why:\n\n  {url}\n"
     );
     println!("Ctrl-C ends the demo and removes everything it made.");
 

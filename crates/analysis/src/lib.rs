@@ -1,7 +1,7 @@
 //! From results to answers: pure functions over plain data.
 //!
 //! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling, [`activities`] what threads did,
-//! [`diagnosis`] which part costs what, [`latency`] where the time of requests goes, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
+//! [`diagnosis`] which part costs what, [`latency`] where the time of requests goes, [`overview`] which pod needs attention, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
 
 #![cfg_attr(
     test,
@@ -18,5 +18,6 @@ pub mod idle;
 pub mod activities;
 pub mod diagnosis;
 pub mod latency;
+pub mod overview;
 pub mod comparison;
 pub mod render;

@@ -35,6 +35,11 @@ pub fn started_wall_ns(start_ticks: u64) -> u64 {
     wall_ns().saturating_sub(age_ns)
 }
 
+/// CPU time of the calling thread since it began, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
 /// A clock of the kernel in nanoseconds.
 pub fn clock_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);

@@ -101,12 +101,19 @@ impl ProcDir {
         parse_namespace_link(&self.read_link("ns/net").ok()?)
     }
 
-    /// `stat` of every thread, at most `limit` of them.
-    pub fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
+    /// Ids of the threads, at most `limit` of them.
+    pub fn thread_ids(&self, limit: usize) -> Vec<u32> {
         let entries = broker::list(OwnPath::below(&self.dir, "task"), limit).unwrap_or_default();
         entries
             .into_iter()
-            .filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok())
+            .filter_map(|entry| entry.name.to_str()?.parse().ok())
+            .collect()
+    }
+
+    /// `stat` of every thread, at most `limit` of them.
+    pub fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
+        self.thread_ids(limit)
+            .into_iter()
             .filter_map(|tid| {
                 let bytes = self.read(&format!("task/{tid}/stat"), STAT_LIMIT).ok()?;
                 Some((tid, parse_stat(&bytes).ok()?))

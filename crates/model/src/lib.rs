@@ -1,7 +1,7 @@
 //! Plain types that every stage after the kernel shares.
 //!
 //! No IO, no async, no aya. Types derive serde so that `store` can encode them. Documents that the API and
-//! the CLI publish as they are ([`diagnosis`], [`comparison`]) derive their schema as well; the API's other
+//! the CLI publish as they are ([`diagnosis`], [`comparison`], [`overview`]) derive their schema as well; the API's other
 //! types are the agent's (`api/dto`).
 
 pub mod printable;
@@ -23,6 +23,7 @@ mod cpu_coverage;
 mod loss;
 mod megabytes;
 mod observed;
+pub mod overview;
 mod process;
 mod program_kind;
 mod pod;

@@ -32,6 +32,7 @@ mod stream;
 mod tls;
 mod ui;
 mod unsent;
+mod verdicts;
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ impl Need {
 }
 
 /// Method, route and need. GET stands for HEAD as well.
-pub(super) const ROUTES: [(&str, &str, Need); 57] = [
+pub(super) const ROUTES: [(&str, &str, Need); 58] = [
     ("GET", "/", Need::Page),
     ("GET", "/index.html", Need::Page),
     ("GET", "/favicon.ico", Need::Page),
@@ -51,6 +51,7 @@ pub(super) const ROUTES: [(&str, &str, Need); 57] = [
     ("GET", "/api/v1/processes/{id}", Need::Look),
     ("GET", "/api/v1/processes/{id}/symbols", Need::Look),
     ("GET", "/api/v1/containers", Need::Look),
+    ("GET", "/api/v1/overview", Need::Look),
     ("GET", "/api/v1/pods", Need::Look),
     ("GET", "/api/v1/tasks", Need::Look),
     ("POST", "/api/v1/tasks", Need::Full),

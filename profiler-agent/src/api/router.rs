@@ -21,8 +21,8 @@ use super::{
     guard, headers,
     http::{
         checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, event_loop,
-        events, health, imports, meta, node, pods, processes, profiles, quality, requests,
-        support_bundle, symbols, tasks, timeline, waits,
+        events, health, imports, meta, node, overview, pods, processes, profiles, quality,
+        requests, support_bundle, symbols, tasks, timeline, waits,
     },
     http_metrics,
     needs::listed,
@@ -102,6 +102,7 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(processes::show))
         .routes(routes!(processes::symbols))
         .routes(routes!(containers::list))
+        .routes(routes!(overview::show))
         .routes(routes!(pods::list))
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))

@@ -24,12 +24,15 @@ use super::{
     strangers::Strangers,
     stream::Live,
     unsent::Unsent,
+    verdicts::Verdicts,
 };
 use crate::{
     config::{ArgumentPolicy, CapturePolicy},
     telemetry::{SelfMeter, Totals},
 };
-use profiler_engine::{checkup::Checkups, network_watch::NetworkWatch, task::Engine};
+use profiler_engine::{
+    checkup::Checkups, network_watch::NetworkWatch, overview::OverviewWatch, task::Engine,
+};
 use profiler_memory::{Ceiling, Stage};
 
 /// Requests that are worked on at once; streams of events have their own limit.
@@ -96,6 +99,7 @@ pub struct ApiParts {
     pub totals: Arc<Totals>,
     /// The always-on network collection.
     pub network: NetworkWatch,
+    pub overview: OverviewWatch,
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
     pub tokens: Tokens,
@@ -127,6 +131,7 @@ pub struct Inner {
     pub(super) http: Arc<HttpMetrics>,
     pub(super) unsent: Unsent,
     pub(super) strangers: Strangers,
+    pub(super) verdicts: Verdicts,
     /// Which edges have metrics of their own.
     pub(super) edge_choice: parking_lot::Mutex<Choice>,
     pub(super) requests: Semaphore,
@@ -166,6 +171,7 @@ impl ApiState {
             http: Arc::default(),
             unsent: Unsent::default(),
             strangers: Strangers::default(),
+            verdicts: Verdicts::default(),
             edge_choice: parking_lot::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS as usize),

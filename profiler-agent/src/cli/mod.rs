@@ -20,6 +20,7 @@ mod record_loops;
 pub mod requests;
 pub mod serve;
 pub mod support_bundle;
+pub mod top;
 pub mod url;
 mod watching;
 

@@ -60,6 +60,8 @@ pub enum Command {
     Diagnose(DiagnoseArgs),
     /// List the processes of this machine
     Ps(PsArgs),
+    /// Show how the pods of this machine do, what needs attention first, without a running agent
+    Top(TopArgs),
     /// Say what this kernel and these privileges allow
     Doctor(DoctorArgs),
     /// Compare two results of a running agent function by function
@@ -98,6 +100,10 @@ pub struct ServeArgs {
     /// [default: tasks]
     #[arg(long, value_name = "always|tasks")]
     pub network: Option<String>,
+    /// `off` does without the overview of all pods, for which processes and Envoys are asked every ten seconds
+    /// [default: on]
+    #[arg(long, value_name = "on|off")]
+    pub overview: Option<String>,
     /// Edges that have metrics of their own, about 124 series each; the others are one edge `other`
     /// [default: 200]
     #[arg(long, value_name = "N")]
@@ -445,6 +451,27 @@ pub struct PsArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub names: NameArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct TopArgs {
+    /// Time between two readings
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub interval: u64,
+    /// End after so many pictures [default: one, and in a terminal until Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Rows of each picture
+    #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub rows: u64,
+    /// Print JSON instead of a table: a document for each picture, each in one line
+    #[arg(long)]
+    pub json: bool,
+    /// Whether Envoys are asked for their counts, by GET on the admin interface
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = EnvoyAdminMode::Auto)]
+    pub envoy_admin: EnvoyAdminMode,
     #[command(flatten)]
     pub names: NameArgs,
 }

@@ -16,6 +16,6 @@ pub use access::{AuthConfig, TOKEN_FILE};
 pub use file::mistyped_variables;
 pub use resolved::{
     Allowance, ArgumentPolicy, CapturePolicy, ContinuousProfile, EnvoyAdminMode, NetworkMode,
-    ServeConfig, TlsConfig, resolve_serve,
+    OverviewMode, ServeConfig, TlsConfig, resolve_serve,
 };
 pub use settings::ConfigError;

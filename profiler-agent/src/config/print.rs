@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{
-    Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig,
+    Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, OverviewMode,
+    ServeConfig, TlsConfig,
 };
 
 impl ServeConfig {
@@ -41,6 +42,7 @@ impl ServeConfig {
             cpu_budget_percent,
             profile,
             network,
+            overview,
             network_metrics_edges,
             arguments,
             capture,
@@ -94,10 +96,15 @@ impl ServeConfig {
             NetworkMode::Always => "always",
             NetworkMode::Tasks => "tasks",
         };
+        let overview = match overview {
+            OverviewMode::On => "on",
+            OverviewMode::Off => "off",
+        };
         let age = humantime::format_duration(retention.age).to_string();
         lines.extend([
             ("profile", profile.into()),
             ("network", network.into()),
+            ("overview", overview.into()),
             (
                 "network_metrics_edges",
                 i64::try_from(*network_metrics_edges)

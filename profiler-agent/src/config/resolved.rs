@@ -62,7 +62,14 @@ pub enum NetworkMode {
     Tasks,
 }
 
-/// Whether check-ups ask Envoys on their admin interface.
+/// Whether all pods are read again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverviewMode {
+    On,
+    Off,
+}
+
+/// Whether check-ups and the overview ask Envoys on their admin interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EnvoyAdminMode {
     /// Where it can be reached; only GET.
@@ -120,6 +127,7 @@ pub struct ServeConfig {
     pub cpu_budget_percent: Option<f64>,
     pub profile: ContinuousProfile,
     pub network: NetworkMode,
+    pub overview: OverviewMode,
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
     pub arguments: ArgumentPolicy,
@@ -208,6 +216,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             continuous_profile,
         )?,
         network: parse_or(settings, "network", NetworkMode::Tasks, network_mode)?,
+        overview: parse_or(settings, "overview", OverviewMode::On, overview_mode)?,
         network_metrics_edges: parse_or(
             settings,
             "network_metrics_edges",
@@ -348,6 +357,14 @@ fn network_mode(setting: &Setting) -> Result<NetworkMode, ConfigError> {
         "always" => Ok(NetworkMode::Always),
         "tasks" => Ok(NetworkMode::Tasks),
         _ => Err(setting.invalid("is not known: write always or tasks")),
+    }
+}
+
+fn overview_mode(setting: &Setting) -> Result<OverviewMode, ConfigError> {
+    match setting.text() {
+        "on" => Ok(OverviewMode::On),
+        "off" => Ok(OverviewMode::Off),
+        _ => Err(setting.invalid("is not known: write on or off")),
     }
 }
 

@@ -5,7 +5,7 @@ use clap::Parser;
 use profiler_memory::cgroup_limit;
 
 use super::{
-    ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig,
+    ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, OverviewMode, ServeConfig,
     cli::{Cli, Command},
     mistyped_variables, resolve_serve,
 };
@@ -43,6 +43,7 @@ fn defaults_are_safe() {
     assert_eq!(config.arguments, ArgumentPolicy::Masked);
     assert_eq!(config.profile, ContinuousProfile::Off);
     assert_eq!(config.network, NetworkMode::Tasks);
+    assert_eq!(config.overview, OverviewMode::On);
     assert_eq!(config.network_metrics_edges, 200);
     assert_eq!(config.retention.age, Duration::from_hours(168));
     assert_eq!(config.retention.bytes, 1 << 30);
@@ -180,7 +181,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         &[],
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, read_only_token_file, no_auth, \
-         tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
+         tls_cert, tls_key, cpu_budget, profile, network, overview, network_metrics_edges, \
          show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
          debuginfod, idle_rules, diagnosis_rules, demo_data, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine, remote_files, log",
     );

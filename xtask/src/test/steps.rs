@@ -282,6 +282,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("off-cpu-sampling-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of off-cpu-sampling that need the machine for themselves"),
     integration!("requests-truth-alone", Alone, 120, None, REQUESTS_TRUTH, "the tests of requests-truth that need the machine for themselves"),
     integration!("answers", Alone, 150, None, MESH, "the sentence of a check-up names where requests spend their time, against causes that the test makes"),
+    integration!("overview", Alone, 120, None, MESH, "the overview of all pods: requests, errors, times, quotas and lost segments that the test makes"),
     integration!("requests-sidecar", Alone, 40, None, MESH, "time that real Envoys add, against delays of known size"),
     integration!("off-cpu-mesh", Alone, 40, None, MESH, "waits of real Envoys under load, with complete stacks"),
     integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),

@@ -56,7 +56,7 @@ pub(super) fn share_at(part: &[u64], whole: &[u64], samples: u64, alpha: f64) ->
 }
 
 /// The share of `part` in `whole` things that are counted one by one, in percent with its interval.
-pub(super) fn proportion(part: u64, whole: u64) -> Estimate {
+pub(crate) fn proportion(part: u64, whole: u64) -> Estimate {
     if whole == 0 {
         return share(&[], &[], 0);
     }

@@ -44,6 +44,7 @@ use std::{
 };
 
 pub use input::DiagnosisInput;
+pub(crate) use interval::proportion;
 pub use interval::student_quantile;
 pub use loops::event_loops;
 pub use proof::KnownNames;

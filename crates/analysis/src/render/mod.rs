@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod event_loop;
 pub mod names;
+mod overview;
 pub mod quality;
 pub mod report;
 pub mod requests_table;
@@ -28,6 +29,7 @@ mod tests;
 
 pub use budget::Budget;
 pub use features::Features;
+pub use overview::overview_table;
 use profiler_model::{Clock, IdleShare, Profile, SampleRow};
 
 /// What is written.

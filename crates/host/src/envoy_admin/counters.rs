@@ -47,19 +47,19 @@ pub(super) fn parse(body: &[u8]) -> Result<Option<u64>, String> {
     let answer: Answer = json(body).map_err(|error| harmless(&error.to_string()))?;
     let mut sum: Option<u64> = None;
     for stat in &answer.stats {
-        let prefix = stat
-            .name
-            .strip_prefix(BEFORE)
-            .and_then(|rest| rest.strip_suffix(AFTER));
         let value = stat.value.as_ref().and_then(serde_json::Number::as_u64);
-        let (Some(prefix), Some(value)) = (prefix, value) else {
-            continue;
-        };
-        if !OWN.contains(&prefix) {
+        if let (Some(_traffic), Some(value)) = (prefix_of(&stat.name, AFTER), value) {
             sum = Some(sum.unwrap_or(0).saturating_add(value));
         }
     }
     Ok(sum)
+}
+
+/// The connection manager that a statistic with this ending belongs to; `None` for others, and for managers that serve no
+/// traffic.
+pub(super) fn prefix_of<'a>(name: &'a str, ending: &str) -> Option<&'a str> {
+    let prefix = name.strip_prefix(BEFORE)?.strip_suffix(ending)?;
+    (!OWN.contains(&prefix)).then_some(prefix)
 }
 
 #[cfg(test)]

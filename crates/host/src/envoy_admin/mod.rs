@@ -14,6 +14,7 @@ mod server_info;
 mod config_dump;
 mod configuration;
 mod counters;
+mod traffic;
 mod text;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ use server_info::ServerInfo;
 
 pub use addresses::{candidates, enter};
 use profiler_model::{ObservedConfiguration, Process};
+pub use traffic::{HttpCounts, HttpTraffic, TimeBucket};
 
 use crate::process::program;
 
@@ -68,6 +70,7 @@ pub fn is_envoy(process: &Process) -> bool {
 pub fn fuzz(bytes: &[u8]) {
     drop(ServerInfo::parse(bytes));
     drop(counters::parse(bytes));
+    drop(traffic::parse(bytes));
     configuration::fuzz(bytes);
 }
 
@@ -105,6 +108,11 @@ impl EnvoyAdmin {
     /// and to Istio's own listeners; `None` when it counts none. Blocks.
     pub fn completed_requests(&self) -> Result<Option<u64>, EnvoyAdminError> {
         counters::completed_requests(&self.client)
+    }
+
+    /// Requests, failures and times since it started. Blocks.
+    pub fn traffic(&self) -> Result<HttpTraffic, EnvoyAdminError> {
+        traffic::traffic(&self.client)
     }
 
     /// What it is configured to do now, and what of that could not be read, as sentences. Blocks.

@@ -85,6 +85,18 @@ impl ProcessAccount {
     }
 }
 
+/// Time that each thread of a process has waited for a CPU since it started, by thread id, in nanoseconds; empty where the
+/// kernel does not account it. Blocks: reads a file for each thread.
+pub fn run_queue_times(pid: u32) -> io::Result<BTreeMap<u32, u64>> {
+    let dir = ProcDir::open(pid)?;
+    let threads = dir.thread_ids(MAX_THREADS).into_iter();
+    let times = threads.filter_map(|tid| {
+        let bytes = dir.read(&format!("task/{tid}/schedstat"), SCHEDSTAT_LIMIT);
+        Some((tid, parse_schedstat(&bytes.ok()?)?.1))
+    });
+    Ok(times.collect())
+}
+
 /// What a process has used since it started, also in threads that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {

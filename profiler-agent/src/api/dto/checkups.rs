@@ -117,16 +117,22 @@ impl From<&checkup::Checkup> for Checkup {
             id: id.clone(),
             target: target.into(),
             duration_s: *duration_s,
-            state: match state {
-                checkup::CheckupState::Running => CheckupState::Running,
-                checkup::CheckupState::Finished => CheckupState::Finished,
-                checkup::CheckupState::Failed => CheckupState::Failed,
-                checkup::CheckupState::Cancelled => CheckupState::Cancelled,
-            },
+            state: (*state).into(),
             created_ns: *created_ns,
             ends_in_s: *ends_in_s,
             tasks: tasks.collect(),
             observed: *observed,
+        }
+    }
+}
+
+impl From<checkup::CheckupState> for CheckupState {
+    fn from(state: checkup::CheckupState) -> Self {
+        match state {
+            checkup::CheckupState::Running => Self::Running,
+            checkup::CheckupState::Finished => Self::Finished,
+            checkup::CheckupState::Failed => Self::Failed,
+            checkup::CheckupState::Cancelled => Self::Cancelled,
         }
     }
 }

@@ -15,6 +15,7 @@ mod event_loop;
 mod events;
 mod imports;
 mod node;
+mod overview;
 mod pods;
 mod process_symbols;
 mod processes;
@@ -56,6 +57,7 @@ pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEv
 pub(super) use node::{
     FeatureList, KernelObjectList, MeasureRuns, MeasuredRuns, Setting, SettingList, StatisticsBy,
 };
+pub(super) use overview::{NodeOverview, RowCheckup};
 pub(super) use process_symbols::ProcessSymbols;
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;

@@ -202,7 +202,7 @@ fn name(id: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
     Ok(text)
 }
 
-async fn diagnose(
+pub(super) async fn diagnose(
     state: &ApiState,
     checkup: &checkup::Checkup,
     pid: Option<u32>,

@@ -13,6 +13,7 @@ pub(super) mod health;
 pub(super) mod imports;
 pub(super) mod meta;
 pub(super) mod node;
+pub(super) mod overview;
 pub(super) mod pods;
 pub(super) mod processes;
 pub(super) mod profiles;

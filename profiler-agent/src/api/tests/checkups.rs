@@ -7,7 +7,7 @@ use crate::api::Origin;
 
 impl Api {
     /// Starts a check-up of one second and returns it once it has ended.
-    async fn ended_checkup(&self, frequency_hz: u32) -> Value {
+    pub(super) async fn ended_checkup(&self, frequency_hz: u32) -> Value {
         let pid = std::process::id();
         self.ended_checkup_of(pid, frequency_hz).await
     }

@@ -13,6 +13,7 @@ mod live;
 mod masking;
 mod node;
 mod openapi;
+mod overview;
 mod requests;
 mod results;
 mod security;
@@ -56,6 +57,7 @@ use crate::{
 use profiler_engine::{
     checkup::Checkups,
     network_watch::NetworkWatch,
+    overview::OverviewWatch,
     task::{Engine, EngineConfig, Retention},
 };
 
@@ -222,6 +224,7 @@ struct Api {
 #[derive(Clone)]
 struct Setup {
     network: NetworkWatch,
+    overview: OverviewWatch,
     arguments: ArgumentPolicy,
     capture: CapturePolicy,
     max_running: usize,
@@ -234,6 +237,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             network: NetworkWatch::off(),
+            overview: OverviewWatch::off(),
             arguments: ArgumentPolicy::Masked,
             capture: CapturePolicy::default(),
             max_running: 8,
@@ -287,6 +291,7 @@ impl Api {
             diagnosis_rules: Arc::new(DiagnosisRules::new(None).unwrap()),
             totals: Arc::new(Totals::default()),
             network: setup.network,
+            overview: setup.overview,
             network_metrics_edges: 2,
             tokens,
             origin,

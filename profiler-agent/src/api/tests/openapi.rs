@@ -57,6 +57,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/network/edges/events",
         "/api/v1/network/edges/{edge}/connections",
         "/api/v1/network/edges/{edge}/series",
+        "/api/v1/overview",
         "/api/v1/pods",
         "/api/v1/probes",
         "/api/v1/processes",

@@ -1828,6 +1828,16 @@ export interface components {
         readonly NetworkMode: "always" | "tasks";
         /** @enum {string} */
         readonly NetworkState: "starting" | "running" | "waiting";
+        /**
+         * @description How the pods of the node do, what needs attention first. Nothing is read where the agent was started with
+         *     `--overview off`.
+         */
+        readonly NodeOverview: components["schemas"]["Overview"] & {
+            /** @description The newest check-up of each row that has one. */
+            readonly checkups: readonly components["schemas"]["RowCheckup"][];
+            /** @description False: it is off, and there are no rows. */
+            readonly is_on: boolean;
+        };
         /** @enum {string} */
         readonly OffCpuMode: "every" | "sampled" | "auto";
         /** @description Everything that edges had counted which are no longer told apart. */
@@ -1838,6 +1848,156 @@ export interface components {
              */
             readonly edges: number;
             readonly metrics: components["schemas"]["EdgeMetrics"];
+        };
+        /** @description All rows, what needs attention first, with what it costs to know them. */
+        readonly Overview: {
+            /**
+             * Format: double
+             * @description CPU time of the agent's threads that read, in percent of one core, since they began.
+             */
+            readonly cost_percent: number | null;
+            /** @description What is not known and why, as sentences. */
+            readonly notes: readonly string[];
+            /**
+             * Format: double
+             * @description Seconds between two readings.
+             */
+            readonly period_s: number;
+            /**
+             * Format: int64
+             * @description When the values were read, in nanoseconds since the Unix epoch; null before there are any.
+             */
+            readonly read_ns: number | null;
+            readonly rows: readonly components["schemas"]["OverviewRow"][];
+            /** @description In one sentence: what needs attention, and on which row. */
+            readonly summary: string;
+        };
+        /** @description CPU time, in cores. */
+        readonly OverviewCpu: {
+            /** Format: double */
+            readonly cores: number | null;
+            readonly limit: components["schemas"]["OverviewLimit"] | null;
+            /**
+             * Format: double
+             * @description Threads that could have run and had no CPU, on average.
+             */
+            readonly waiting: number | null;
+        };
+        /**
+         * @description What the processes of a row have in common.
+         * @enum {string}
+         */
+        readonly OverviewKind: "pod" | "container" | "service" | "program";
+        /** @description A CPU quota. */
+        readonly OverviewLimit: {
+            /**
+             * Format: double
+             * @description What it allows.
+             */
+            readonly cores: number;
+            /**
+             * Format: double
+             * @description Periods in which it was used up, in percent of those in which something ran; null without such periods.
+             */
+            readonly throttled_percent: number | null;
+            /**
+             * Format: double
+             * @description What the processes below it used.
+             */
+            readonly used_cores: number;
+        };
+        /** @description A pod by its name. */
+        readonly OverviewPod: {
+            readonly name: string;
+            readonly namespace: string;
+        };
+        /** @description A row at an earlier reading. */
+        readonly OverviewPoint: {
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch.
+             */
+            readonly at_ns: number;
+            /** Format: double */
+            readonly cores: number | null;
+            /**
+             * Format: double
+             * @description The upper end.
+             */
+            readonly p95_ms: number | null;
+            /**
+             * Format: double
+             * @description Of requests that it answered, else of those that it sent.
+             */
+            readonly requests_per_s: number | null;
+        };
+        /** @description Requests by Envoy's own counters. */
+        readonly OverviewRequests: {
+            /** Format: int64 */
+            readonly count: number;
+            /**
+             * Format: int64
+             * @description Answers with status 5xx.
+             */
+            readonly errors: number;
+            readonly p50: components["schemas"]["OverviewTime"] | null;
+            readonly p95: components["schemas"]["OverviewTime"] | null;
+            /** Format: double */
+            readonly per_s: number;
+        };
+        /**
+         * @description A pod, or a group of processes outside of pods. Values are of the time between the last two readings; what is null is not
+         *     known.
+         */
+        readonly OverviewRow: {
+            readonly answered: components["schemas"]["OverviewRequests"] | null;
+            readonly cpu: components["schemas"]["OverviewCpu"];
+            /** @description The last ten minutes, the oldest first, at most 60. */
+            readonly history: readonly components["schemas"]["OverviewPoint"][];
+            /** @description The same in each answer, also after a restart of a pod that has a name. */
+            readonly id: string;
+            readonly kind: components["schemas"]["OverviewKind"];
+            /**
+             * Format: int64
+             * @description Inode number of its network namespace.
+             */
+            readonly network_namespace: number | null;
+            /** @description Those that a check-up is for: app and sidecar; at most 64. */
+            readonly pids: readonly number[];
+            readonly pod: components["schemas"]["OverviewPod"] | null;
+            /** Format: int64 */
+            readonly processes: number;
+            /** @description Why neither is known. */
+            readonly requests_unknown: string | null;
+            readonly segments: components["schemas"]["OverviewSegments"] | null;
+            readonly sent: components["schemas"]["OverviewRequests"] | null;
+            /** @description Untrusted text. */
+            readonly title: string;
+            /** @description The worst first. */
+            readonly troubles: readonly components["schemas"]["Trouble"][];
+            /**
+             * Format: double
+             * @description Seconds between the two readings; null while there is one only.
+             */
+            readonly window_s: number | null;
+            /** @description What manages it, as `KIND/NAME`. Untrusted text. */
+            readonly workload: string | null;
+        };
+        /** @description TCP segments. */
+        readonly OverviewSegments: {
+            /** Format: int64 */
+            readonly retransmitted: number;
+            /** Format: double */
+            readonly retransmitted_per_s: number;
+            /** Format: int64 */
+            readonly sent: number;
+        };
+        /** @description A time of requests: between these two, in milliseconds, which are the ends of the bucket that Envoy counts it in. */
+        readonly OverviewTime: {
+            /** Format: double */
+            readonly from_ms: number;
+            /** Format: double */
+            readonly to_ms: number;
         };
         /** @description A file with a TLS library. Its path is untrusted text. */
         readonly PlaintextFile: {
@@ -2678,6 +2838,18 @@ export interface components {
         };
         /** @enum {string} */
         readonly RoleName: "read_only" | "full";
+        /** @description The newest check-up of a row. */
+        readonly RowCheckup: {
+            /** Format: int64 */
+            readonly created_ns: number;
+            /** @description Id of the check-up. */
+            readonly id: string;
+            /** @description Id of the row. */
+            readonly row: string;
+            readonly state: components["schemas"]["CheckupState"];
+            /** @description What it found, in short. Null while it runs, where it failed, and until it has been read once more. Untrusted text. */
+            readonly verdict: string | null;
+        };
         /** @description How many samples a rule decided about. */
         readonly RuleSamples: {
             readonly rule: string;
@@ -3087,6 +3259,16 @@ export interface components {
             /** Format: int64 */
             readonly total: number;
         };
+        /** @description Something that needs attention. */
+        readonly Trouble: {
+            readonly level: components["schemas"]["TroubleLevel"];
+            readonly text: string;
+        };
+        /**
+         * @description How bad it is. `docs/overview.md` has the thresholds.
+         * @enum {string}
+         */
+        readonly TroubleLevel: "elsewhere" | "warning" | "bad";
         /** @description A file that lacks names. */
         readonly UnnamedModule: {
             /** @description Hexadecimal; Null: the file has none. */
@@ -3439,8 +3621,19 @@ export type NamesQuality = components['schemas']['NamesQuality'];
 export type NetworkEdges = components['schemas']['NetworkEdges'];
 export type NetworkMode = components['schemas']['NetworkMode'];
 export type NetworkState = components['schemas']['NetworkState'];
+export type NodeOverview = components['schemas']['NodeOverview'];
 export type OffCpuMode = components['schemas']['OffCpuMode'];
 export type OtherEdges = components['schemas']['OtherEdges'];
+export type Overview = components['schemas']['Overview'];
+export type OverviewCpu = components['schemas']['OverviewCpu'];
+export type OverviewKind = components['schemas']['OverviewKind'];
+export type OverviewLimit = components['schemas']['OverviewLimit'];
+export type OverviewPod = components['schemas']['OverviewPod'];
+export type OverviewPoint = components['schemas']['OverviewPoint'];
+export type OverviewRequests = components['schemas']['OverviewRequests'];
+export type OverviewRow = components['schemas']['OverviewRow'];
+export type OverviewSegments = components['schemas']['OverviewSegments'];
+export type OverviewTime = components['schemas']['OverviewTime'];
 export type PlaintextFile = components['schemas']['PlaintextFile'];
 export type PlaintextProbe = components['schemas']['PlaintextProbe'];
 export type Pod = components['schemas']['Pod'];
@@ -3501,6 +3694,7 @@ export type RequestTrace = components['schemas']['RequestTrace'];
 export type RequestValues = components['schemas']['RequestValues'];
 export type ResetSeries = components['schemas']['ResetSeries'];
 export type RoleName = components['schemas']['RoleName'];
+export type RowCheckup = components['schemas']['RowCheckup'];
 export type RuleSamples = components['schemas']['RuleSamples'];
 export type RuntimeQuality = components['schemas']['RuntimeQuality'];
 export type Sequence = components['schemas']['Sequence'];
@@ -3530,6 +3724,8 @@ export type ThreadActivity = components['schemas']['ThreadActivity'];
 export type ThreadRole = components['schemas']['ThreadRole'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineThread = components['schemas']['TimelineThread'];
+export type Trouble = components['schemas']['Trouble'];
+export type TroubleLevel = components['schemas']['TroubleLevel'];
 export type UnnamedModule = components['schemas']['UnnamedModule'];
 export type UnwindTables = components['schemas']['UnwindTables'];
 export type UpstreamHeader = components['schemas']['UpstreamHeader'];

@@ -1,0 +1,278 @@
+//! Which row of the overview needs attention, why, and in which order rows stand.
+//!
+//! `docs/overview.md` has the thresholds for people. A share counts by the lower end of its 95 % interval (Wilson's), so
+//! that few requests or segments accuse nobody.
+
+use profiler_model::{
+    float,
+    overview::{
+        OverviewLimit, OverviewPoint, OverviewRequests, OverviewRow, OverviewSegments, Trouble,
+        TroubleLevel,
+    },
+};
+
+use crate::diagnosis::proportion;
+
+/// Shares from which on something is said, and from which on it is bad.
+struct Thresholds {
+    warning: f64,
+    bad: f64,
+}
+
+/// Of answers that are 5xx.
+const ERRORS: Thresholds = Thresholds {
+    warning: 0.01,
+    bad: 0.05,
+};
+/// Of segments that were sent again.
+const RETRANSMITTED: Thresholds = Thresholds {
+    warning: 0.01,
+    bad: 0.05,
+};
+/// Of periods in which a CPU quota was used up.
+const THROTTLED: Thresholds = Thresholds {
+    warning: 0.05,
+    bad: 0.25,
+};
+/// Of the time in which threads could run.
+const WAITING: Thresholds = Thresholds {
+    warning: 0.3,
+    bad: 0.5,
+};
+/// Fewer waiting threads, on average, are no trouble whatever their share, and fewer than that are nothing bad.
+const FEW_WAITING: f64 = 0.25;
+const MANY_WAITING: f64 = 1.0;
+/// Of a CPU quota, where nothing was stopped by it yet.
+const NEAR_LIMIT: f64 = 0.9;
+/// p95 is held against its median over earlier readings: so many times, and so many milliseconds more.
+const SLOWER_TIMES: f64 = 2.0;
+const SLOWER_MS: f64 = 10.0;
+/// Earlier readings that this takes: two minutes.
+const LEAST_HISTORY: usize = 12;
+/// Requests from which on p95 is compared.
+const LEAST_REQUESTS: u64 = 20;
+
+/// What needs attention on a row, the worst first. The row's history is that before this reading.
+pub fn troubles(row: &OverviewRow) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    if let Some(answered) = &row.answered {
+        found.extend(errors(answered, "of its answers are errors (5xx)"));
+        found.extend(slower(answered, &row.history));
+    }
+    if let Some(sent) = &row.sent {
+        let failing = errors(sent, "of the answers that it gets are errors (5xx)");
+        found.extend(failing.map(|trouble| Trouble {
+            level: TroubleLevel::Elsewhere,
+            ..trouble
+        }));
+    }
+    found.extend(row.cpu.limit.as_ref().and_then(limited));
+    found.extend(waiting(row));
+    found.extend(row.segments.as_ref().and_then(retransmits));
+    found.sort_by_key(|trouble| std::cmp::Reverse(trouble.level));
+    found
+}
+
+/// Puts rows in the order in which they are to be looked at: by trouble, then the slowest, then the busiest; rows of the
+/// node come after pods unless they are in trouble.
+pub fn arrange(rows: &mut [OverviewRow]) {
+    let level = |row: &OverviewRow| row.troubles.first().map(|trouble| trouble.level);
+    let p95 = |row: &OverviewRow| {
+        let answered = row.answered.and_then(|requests| requests.p95);
+        answered.map_or(-1.0, |time| time.to_ms)
+    };
+    let busy = |row: &OverviewRow| row.cpu.cores.unwrap_or(-1.0);
+    rows.sort_by(|a, b| {
+        level(b)
+            .cmp(&level(a))
+            .then(a.kind.is_of_node().cmp(&b.kind.is_of_node()))
+            .then(b.troubles.len().cmp(&a.troubles.len()))
+            .then(p95(b).total_cmp(&p95(a)))
+            .then(busy(b).total_cmp(&busy(a)))
+            .then(a.id.cmp(&b.id))
+    });
+}
+
+/// All rows in one sentence. Titles are untrusted, and as they are.
+pub fn summary(rows: &[OverviewRow]) -> String {
+    if rows.is_empty() {
+        return "No process can be seen.".to_owned();
+    }
+    if rows.iter().all(|row| row.window_s.is_none()) {
+        return "There is one reading so far: rates follow after the second.".to_owned();
+    }
+    let pods = rows.iter().filter(|row| !row.kind.is_of_node()).count();
+    let of = match (pods, rows.len() - pods) {
+        (0, others) => counted(others, "group of processes", "groups of processes"),
+        (pods, 0) => counted(pods, "pod", "pods"),
+        (pods, others) => format!(
+            "{} and {} on the node",
+            counted(pods, "pod", "pods"),
+            counted(others, "group of processes", "groups of processes")
+        ),
+    };
+    let troubled: Vec<&OverviewRow> = rows.iter().filter(|row| !row.troubles.is_empty()).collect();
+    let answering = rows.iter().filter(|row| row.answered.is_some());
+    let unknown = rows
+        .iter()
+        .filter(|row| !row.kind.is_of_node() && row.answered.is_none() && row.sent.is_none())
+        .count();
+    let blind = match unknown {
+        0 => String::new(),
+        unknown => format!(
+            " Requests of {} are not known.",
+            counted(unknown, "pod", "pods")
+        ),
+    };
+    let Some(first) = troubled.first() else {
+        let per_s: f64 = answering
+            .filter_map(|row| row.answered)
+            .map(|requests| requests.per_s)
+            .sum();
+        let requests = if rows.iter().any(|row| row.answered.is_some()) {
+            format!(", {per_s:.0} requests/s answered")
+        } else {
+            String::new()
+        };
+        return format!("Nothing needs attention: {of}{requests}.{blind}");
+    };
+    let text = first.troubles.first().map_or("", |trouble| &trouble.text);
+    let others = match troubled.len() - 1 {
+        0 => format!("Nothing else of {of} needs attention."),
+        1 => format!("One more of {of} needs attention."),
+        others => format!("{others} more of {of} need attention."),
+    };
+    format!("{}: {text}. {others}{blind}", first.title)
+}
+
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// The lower end of the 95 % interval of a share.
+fn at_least(hits: u64, all: u64) -> f64 {
+    proportion(hits, all).low / 100.0
+}
+
+impl Thresholds {
+    fn level(&self, share: f64) -> Option<TroubleLevel> {
+        if share >= self.bad {
+            Some(TroubleLevel::Bad)
+        } else if share >= self.warning {
+            Some(TroubleLevel::Warning)
+        } else {
+            None
+        }
+    }
+}
+
+fn share(hits: u64, all: u64) -> String {
+    format!("{:.1} %", 100.0 * float(hits) / float(all.max(1)))
+}
+
+fn errors(requests: &OverviewRequests, what: &str) -> Option<Trouble> {
+    let OverviewRequests {
+        window_s,
+        count,
+        errors,
+        ..
+    } = *requests;
+    let level = ERRORS.level(at_least(errors, count))?;
+    Some(Trouble {
+        level,
+        text: format!(
+            "{} {what}: {errors} of {count} in {window_s:.0} s",
+            share(errors, count)
+        ),
+    })
+}
+
+fn slower(requests: &OverviewRequests, history: &[OverviewPoint]) -> Option<Trouble> {
+    let now = requests.p95?;
+    let mut earlier: Vec<f64> = history.iter().filter_map(|point| point.p95_ms).collect();
+    if earlier.len() < LEAST_HISTORY || requests.count < LEAST_REQUESTS {
+        return None;
+    }
+    earlier.sort_by(f64::total_cmp);
+    let before = earlier[earlier.len() / 2];
+    // By the ends that are nearest to each other.
+    let is_slower = now.from_ms >= SLOWER_TIMES * before && now.from_ms >= before + SLOWER_MS;
+    is_slower.then(|| Trouble {
+        level: TroubleLevel::Warning,
+        text: format!(
+            "its answers take longer: p95 is {} ms, and was {} ms over the last minutes",
+            milliseconds(now.to_ms),
+            milliseconds(before)
+        ),
+    })
+}
+
+fn limited(limit: &OverviewLimit) -> Option<Trouble> {
+    let OverviewLimit {
+        cores,
+        used_cores,
+        throttled_percent,
+    } = *limit;
+    let used = format!("{used_cores:.2} of {cores:.2} cores");
+    let throttled = throttled_percent.unwrap_or(0.0);
+    if let Some(level) = THROTTLED.level(throttled / 100.0) {
+        return Some(Trouble {
+            level,
+            text: format!(
+                "its CPU limit stops it in {throttled:.0} % of all periods (it uses {used})"
+            ),
+        });
+    }
+    (used_cores >= NEAR_LIMIT * cores).then(|| Trouble {
+        level: TroubleLevel::Warning,
+        text: format!("it is near its CPU limit: it uses {used}"),
+    })
+}
+
+fn waiting(row: &OverviewRow) -> Option<Trouble> {
+    let (waiting, cores) = (row.cpu.waiting?, row.cpu.cores?);
+    if waiting < FEW_WAITING {
+        return None;
+    }
+    let share = waiting / (waiting + cores);
+    let level = WAITING.level(share)?;
+    // Work of the node that waits is what its priority is for.
+    let level = if row.kind.is_of_node() || waiting < MANY_WAITING {
+        TroubleLevel::Warning
+    } else {
+        level
+    };
+    Some(Trouble {
+        level,
+        text: format!(
+            "its threads wait for a CPU {:.0} % of the time that they could run ({waiting:.2} of them at any time)",
+            100.0 * share
+        ),
+    })
+}
+
+fn retransmits(segments: &OverviewSegments) -> Option<Trouble> {
+    let OverviewSegments {
+        sent,
+        retransmitted,
+        ..
+    } = *segments;
+    let all = sent.saturating_add(retransmitted);
+    let level = RETRANSMITTED.level(at_least(retransmitted, all))?;
+    Some(Trouble {
+        level,
+        text: format!(
+            "{} of its TCP segments are sent again: {retransmitted} of {all}",
+            share(retransmitted, all)
+        ),
+    })
+}
+
+/// Whole milliseconds, as they are counted.
+fn milliseconds(ms: f64) -> String {
+    format!("{ms:.0}")
+}
+
+#[cfg(test)]
+#[path = "overview_tests.rs"]
+mod tests;

@@ -1,0 +1,235 @@
+use profiler_model::overview::{OverviewCpu, OverviewKind, OverviewTime};
+
+use super::*;
+
+fn row(title: &str) -> OverviewRow {
+    OverviewRow {
+        id: title.to_owned(),
+        kind: OverviewKind::Pod,
+        title: title.to_owned(),
+        pod: None,
+        workload: None,
+        network_namespace: None,
+        processes: 2,
+        pids: vec![1, 2],
+        window_s: Some(10.0),
+        cpu: OverviewCpu {
+            cores: Some(0.5),
+            waiting: Some(0.01),
+            limit: None,
+        },
+        answered: Some(requests(1_000, 0, 20.0)),
+        sent: None,
+        requests_unknown: None,
+        segments: None,
+        troubles: Vec::new(),
+        history: Vec::new(),
+    }
+}
+
+fn requests(count: u64, errors: u64, p95_ms: f64) -> OverviewRequests {
+    let time = OverviewTime {
+        from_ms: p95_ms,
+        to_ms: p95_ms + 1.0,
+    };
+    OverviewRequests {
+        window_s: 10.0,
+        count,
+        per_s: float(count) / 10.0,
+        errors,
+        p50: Some(time),
+        p95: Some(time),
+    }
+}
+
+fn with(title: &str, change: impl FnOnce(&mut OverviewRow)) -> OverviewRow {
+    let mut row = row(title);
+    change(&mut row);
+    row.troubles = troubles(&row);
+    row
+}
+
+fn texts(row: &OverviewRow) -> Vec<(TroubleLevel, &str)> {
+    let troubles = row.troubles.iter();
+    troubles
+        .map(|trouble| (trouble.level, trouble.text.as_str()))
+        .collect()
+}
+
+fn limit(used_cores: f64, throttled_percent: f64) -> OverviewLimit {
+    OverviewLimit {
+        cores: 1.0,
+        used_cores,
+        throttled_percent: Some(throttled_percent),
+    }
+}
+
+fn points(p95_ms: f64, count: usize) -> Vec<OverviewPoint> {
+    let point = OverviewPoint {
+        at_ns: 0,
+        cores: None,
+        requests_per_s: None,
+        p95_ms: Some(p95_ms),
+    };
+    vec![point; count]
+}
+
+#[test]
+fn a_healthy_pod_is_not_accused() {
+    let rows = [
+        with("quiet", |_| {}),
+        with("few errors", |row| {
+            row.answered = Some(requests(20, 1, 20.0));
+        }),
+        with("half of its limit", |row| {
+            row.cpu.limit = Some(limit(0.5, 4.0));
+        }),
+        with("one late segment", |row| {
+            row.segments = Some(OverviewSegments {
+                sent: 30,
+                retransmitted: 1,
+                retransmitted_per_s: 0.1,
+            });
+        }),
+        with("one thread that waits a little", |row| {
+            row.cpu.cores = Some(0.1);
+            row.cpu.waiting = Some(0.2);
+        }),
+        with("as slow as always", |row| {
+            row.answered = Some(requests(1_000, 0, 120.0));
+            row.history = points(118.0, 30);
+        }),
+        with("not long enough known", |row| {
+            row.answered = Some(requests(1_000, 0, 120.0));
+            row.history = points(10.0, 5);
+        }),
+    ];
+    for row in &rows {
+        assert_eq!(texts(row), [], "{}", row.title);
+    }
+    assert_eq!(
+        summary(&rows),
+        "Nothing needs attention: 7 pods, 602 requests/s answered."
+    );
+}
+
+#[test]
+fn each_trouble_has_its_numbers() {
+    use TroubleLevel::{Bad, Elsewhere, Warning};
+    let found = with("all at once", |row| {
+        row.answered = Some(requests(600, 60, 240.0));
+        row.sent = Some(requests(200, 40, 5.0));
+        row.history = points(80.0, 12);
+        row.cpu = OverviewCpu {
+            cores: Some(0.5),
+            waiting: Some(0.3),
+            limit: Some(limit(0.97, 31.0)),
+        };
+        row.segments = Some(OverviewSegments {
+            sent: 980,
+            retransmitted: 20,
+            retransmitted_per_s: 2.0,
+        });
+    });
+    assert_eq!(
+        texts(&found),
+        [
+            (
+                Bad,
+                "10.0 % of its answers are errors (5xx): 60 of 600 in 10 s"
+            ),
+            (
+                Bad,
+                "its CPU limit stops it in 31 % of all periods (it uses 0.97 of 1.00 cores)"
+            ),
+            (
+                Warning,
+                "its answers take longer: p95 is 241 ms, and was 80 ms over the last minutes"
+            ),
+            (
+                Warning,
+                "its threads wait for a CPU 38 % of the time that they could run (0.30 of them at any time)"
+            ),
+            (
+                Warning,
+                "2.0 % of its TCP segments are sent again: 20 of 1000"
+            ),
+            (
+                Elsewhere,
+                "20.0 % of the answers that it gets are errors (5xx): 40 of 200 in 10 s"
+            ),
+        ]
+    );
+    let near = with("near", |row| row.cpu.limit = Some(limit(0.95, 0.0)));
+    assert_eq!(
+        texts(&near),
+        [(
+            Warning,
+            "it is near its CPU limit: it uses 0.95 of 1.00 cores"
+        )]
+    );
+}
+
+#[test]
+fn the_worst_comes_first_and_then_the_slowest() {
+    let mut rows = [
+        with("slow", |row| row.answered = Some(requests(1_000, 0, 110.0))),
+        with("quick", |_| {}),
+        with("caller", |row| row.sent = Some(requests(200, 40, 5.0))),
+        with("failing", |row| {
+            row.answered = Some(requests(600, 60, 2.0));
+        }),
+        with("node", |row| {
+            row.kind = OverviewKind::Program;
+            row.answered = None;
+            row.cpu.cores = Some(1.9);
+        }),
+        with("unknown", |row| row.answered = None),
+    ];
+    arrange(&mut rows);
+    let order: Vec<&str> = rows.iter().map(|row| row.title.as_str()).collect();
+    assert_eq!(
+        order,
+        ["failing", "caller", "slow", "quick", "unknown", "node"]
+    );
+    assert_eq!(
+        summary(&rows),
+        "failing: 10.0 % of its answers are errors (5xx): 60 of 600 in 10 s. One more of 5 pods and \
+         1 group of processes on the node needs attention. Requests of 1 pod are not known."
+    );
+}
+
+#[test]
+fn work_of_the_node_that_waits_is_never_bad() {
+    let waits = |kind| {
+        with("waits", |row| {
+            row.kind = kind;
+            row.cpu.waiting = Some(3.0);
+        })
+    };
+    assert_eq!(texts(&waits(OverviewKind::Pod))[0].0, TroubleLevel::Bad);
+    assert_eq!(
+        texts(&waits(OverviewKind::Service))[0].0,
+        TroubleLevel::Warning
+    );
+}
+
+#[test]
+fn nothing_is_said_before_there_are_rates() {
+    let mut first = row("new");
+    first.window_s = None;
+    assert_eq!(
+        summary(&[first]),
+        "There is one reading so far: rates follow after the second."
+    );
+    assert_eq!(summary(&[]), "No process can be seen.");
+}
+
+#[test]
+fn few_are_held_to_less() {
+    assert!(at_least(1, 20) < 0.01);
+    assert!(at_least(60, 600) > 0.07);
+    assert!((at_least(5, 5) - 0.566).abs() < 0.01);
+    assert!(at_least(0, 0).abs() < f64::EPSILON);
+    assert!(at_least(9, 5) <= 1.0);
+}
