@@ -25,6 +25,7 @@ import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { containerList, podRefusal } from "./mock_names.mjs";
 import { CONFIG, FEATURES, kernelObjects, measuredRuns, processSymbols } from "./mock_node.mjs";
+import { overviewOf } from "./mock_overview.mjs";
 import { podList, podReadings } from "./mock_pods.mjs";
 import { requestsOf } from "./mock_requests.mjs";
 import { mockSequence, mockTimeline } from "./mock_time.mjs";
@@ -68,6 +69,8 @@ class Agent {
   /** As if the process was stopped. */
   frozen = false;
   symbols = [];
+  /** The overview is on. */
+  overview = true;
   profiles = new Map();
   /** Text from outside is as hostile as it can be. */
   hostile = false;
@@ -400,6 +403,7 @@ function apiRoute(agent, request, url, response, body) {
     const items = agent.processes.filter((process) => kernel || !process.kernel_thread);
     return sendJson(response, 200, { items, total: items.length });
   }
+  if (resource === "overview") return sendJson(response, 200, overviewOf(agent));
   if (resource === "pods") return sendJson(response, 200, podList(agent.processes));
   if (resource === "containers") return sendJson(response, 200, containerList(agent.processes));
   if (resource === "events") {

@@ -69,6 +69,15 @@ function create(agent, { target, duration_s, frequency_hz = 99 }) {
   return checkupOf(agent, group);
 }
 
+/** All check-ups, the newest first. */
+export function checkupsOf(agent) {
+  const ids = new Set([...agent.tasks.values()].map(({ group }) => group ?? ""));
+  return [...ids]
+    .filter((id) => id.startsWith("checkup-"))
+    .map((id) => checkupOf(agent, id))
+    .sort((a, b) => b.created_ns - a.created_ns);
+}
+
 function comparison(a, b) {
   const [before, after] = [a, b].map((id) => (id === CHECKUPS[0].id ? ZIPKIN : PLAIN));
   const features = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -131,13 +140,7 @@ export function checkupsRoute(agent, method, [id, part], query, body) {
     return found;
   };
   if (id === undefined && method === "POST") return [201, create(agent, JSON.parse(body))];
-  if (id === undefined) {
-    const ids = new Set([...agent.tasks.values()].map(({ group }) => group ?? ""));
-    return [
-      200,
-      [...ids].filter((each) => each.startsWith("checkup-")).map((each) => checkupOf(agent, each)),
-    ];
-  }
+  if (id === undefined) return [200, checkupsOf(agent)];
   if (id === "compare") {
     const [a, b] = ["a", "b"].map((side) => known(query.get(side)).id);
     return [200, comparison(a, b)];

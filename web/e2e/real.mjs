@@ -77,12 +77,15 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
 
   await checks.run("the page opens with the token and hides it", async () => {
     await page.goto(agentUrl);
-    await page.waitForSelector("[role=grid] [role=row][data-row]");
+    await page.waitForSelector(".overview-page h1");
     assert(
       !(await address(page)).includes("token"),
       `the address still has the token: ${await address(page)}`,
     );
     await page.waitForFunction(() => document.querySelector(".dot-live") !== null);
+    await shot("0-overview");
+    await page.getByRole("link", { name: "Processes" }).click();
+    await page.waitForSelector("[role=grid] [role=row][data-row]");
     await shot("1-processes");
   });
   await checks.run("the target is in the process list and can be filtered", async () => {

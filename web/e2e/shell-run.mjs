@@ -14,7 +14,7 @@ const PAGES = [
   "view=pods&create=1&checkup=1&pod=4026532201",
   "view=group&id=check-1",
 ];
-const READY = "[role=grid], .state h2, .cards";
+const READY = "[role=grid], .state h2, .cards, .overview-table";
 const shots = process.env.SHOTS;
 if (shots !== undefined) mkdirSync(shots, { recursive: true });
 
@@ -62,6 +62,47 @@ for (const { name, options } of THEMES) {
   });
   await context.close();
 }
+
+await checks.run("the first page says which pod needs attention, and one click checks it up", async () => {
+  const { context, page, faults } = await opened();
+  await page.goto(`${mock.origin}/`);
+  const summary = await page.locator("[data-summary]").textContent();
+  const first = page.locator(".overview-table tbody tr").first();
+  const title = await first.locator("th .name").textContent();
+  assert(summary.startsWith(`${title}: 5.0 % of its answers are errors`), summary);
+  const cells = await first.locator("td").allTextContents();
+  assert(cells[0] === "420" && cells[1] === "5.0 %" && cells[2] === "< 264 ms", cells.join(" | "));
+  const troubles = await page.locator(".trouble-row").first().locator("li").allTextContents();
+  assert(troubles.length === 2 && troubles[0].startsWith("Bad "), troubles.join(" | "));
+  // What is not known is a dash with its reason.
+  const unknown = page.locator("td[data-title='Requests/s'] [title*='a check-up measures them']").first();
+  await unknown.waitFor();
+  // Processes outside of pods are folded.
+  const folded = page.locator("details.overview-node");
+  assert((await folded.getAttribute("open")) === null, "what runs outside of pods is not folded");
+  await folded.locator("summary").click();
+  await folded.locator("table").waitFor();
+  await page.fill("[data-search]", "CPU limit");
+  await page.waitForFunction(() => document.querySelectorAll(".overview-table tr[data-row]").length === 1);
+  await page.fill("[data-search]", "");
+  await first.getByRole("button", { name: /^Check up / }).click();
+  await page.waitForURL(/view=checkup&id=checkup-/);
+  await page.goto(`${mock.origin}/`);
+  await page.locator(".last-verdict", { hasText: "running…" }).first().waitFor();
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
+await checks.run("an overview that is off says so, and where processes are", async () => {
+  const { context, page } = await opened();
+  mock.agent.overview = false;
+  await page.goto(`${mock.origin}/`);
+  await page.getByText("The overview is off").waitFor();
+  mock.agent.overview = true;
+  await page.getByRole("main").getByRole("link", { name: "Pods" }).click();
+  await page.waitForURL(/view=pods/);
+  await context.close();
+});
 
 await checks.run("a pod says what its sidecar uses, and each process its role with the reason", async () => {
   const { context, page, faults } = await opened();

@@ -12,6 +12,7 @@ for (const kind of ["on_cpu", "off_cpu", "network"])
 const browser = await launch();
 
 const PAGES = [
+  ["overview", "view=overview"],
   ["processes", "view=processes"],
   ["processes-grouped", "view=processes&group=1"],
   ["create", "view=processes&create=1&pids=4242"],

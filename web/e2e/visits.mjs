@@ -39,6 +39,8 @@ export async function visitsOf(ask) {
     tasks.find((task) => task.kind === kind && task.state === "finished" && task.samples > 0);
   const pids = processes.slice(0, 2).map(({ pid }) => pid);
   const visits = [
+    { view: "overview", name: "overview", query: "view=overview" },
+    { view: "overview", name: "overview-nothing", query: "view=overview&q=nothing-has-this-name" },
     { view: "pods", name: "pods", query: "view=pods" },
     { view: "processes", name: "processes", query: "view=processes" },
     {

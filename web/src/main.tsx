@@ -24,6 +24,7 @@ import "./styles/shell.css";
 import "./styles/diagnosis.css";
 import "./styles/checkup.css";
 import "./styles/requests.css";
+import "./styles/overview.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

@@ -11,6 +11,7 @@ import type {
   List,
   MeasuredRuns,
   Meta,
+  NodeOverview,
   Pod,
   Probe,
   Problem,
@@ -246,6 +247,7 @@ export const api = {
   probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
   processes: (kernel: boolean, signal?: AbortSignal) =>
     json<List<Process>>(`/processes?kernel=${kernel}`, signal),
+  overview: (signal?: AbortSignal) => json<NodeOverview>("/overview", signal),
   pods: (signal?: AbortSignal) => json<List<Pod>>("/pods", signal),
   containers: (signal?: AbortSignal) => json<ContainerList>("/containers", signal),
   process: (id: string, signal?: AbortSignal) =>

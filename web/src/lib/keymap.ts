@@ -31,6 +31,7 @@ export const KEYMAP: readonly KeyGroup[] = [
     entries: [
       { keys: ["Ctrl-K"], what: "go to anything: process, pod, task, page", action: "palette" },
       { keys: ["/"], what: "search or filter on this page", action: "search" },
+      { keys: ["g", "h"], what: "overview", action: { go: "overview" } },
       { keys: ["g", "d"], what: "diagnose", action: { go: "diagnose" } },
       { keys: ["g", "p"], what: "pods", action: { go: "pods" } },
       { keys: ["g", "s"], what: "processes", action: { go: "processes" } },

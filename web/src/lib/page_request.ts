@@ -7,6 +7,8 @@ import { shellWord } from "./task_spec";
 /** Path below /api/v1 that the page shows. */
 export function pagePath(state: PageState): string {
   switch (state.view) {
+    case "overview":
+      return "/overview";
     case "pods":
       return "/pods";
     case "processes":

@@ -17,6 +17,8 @@ function taskTitle(task: Task | undefined, id: string): string {
 
 function objectOf(route: PageState, task: Task | undefined): string {
   switch (route.view) {
+    case "overview":
+      return "Overview";
     case "pods":
       return "Pods";
     case "processes":

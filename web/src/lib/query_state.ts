@@ -6,6 +6,7 @@ import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS 
 import { formatPart, parsePart } from "./flame_window";
 
 export type View =
+  | "overview"
   | "pods"
   | "processes"
   | "group"
@@ -132,7 +133,7 @@ export interface PageState {
 }
 
 export const START: PageState = {
-  view: "processes",
+  view: "overview",
   id: "",
   q: "",
   sort: "",
@@ -192,6 +193,7 @@ export const START: PageState = {
 };
 
 const VIEWS: readonly View[] = [
+  "overview",
   "pods",
   "processes",
   "group",

@@ -136,17 +136,17 @@ describe("query state", () => {
       dead: "",
     };
     expect(parseState(formatState(state))).toEqual(state);
-    expect(formatState(START)).toBe("?view=processes");
+    expect(formatState(START)).toBe("?view=overview");
   });
 
   it.each([
-    ["?view=bogus", "processes", "there is no page “bogus”"],
+    ["?view=bogus", "overview", "there is no page “bogus”"],
     ["?view=processes&process=nope", "processes", "“nope” is not a process: PID-STARTTICKS is needed"],
     ["?view=task&id=%2F", "tasks", "“/” is not a task"],
     ["?view=group", "tasks", "no group is named"],
     ["?view=edge&id=4", "task", "no edge is named"],
     ["?view=task&id=4&process=7-1", "task", ""],
-    ["", "processes", ""],
+    ["", "overview", ""],
   ])("says what %s asks for in vain", (search, view, dead) => {
     expect(parseState(search)).toMatchObject({ view, dead });
     // It is said once: the address that is written then is a good one.

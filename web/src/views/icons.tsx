@@ -1,6 +1,7 @@
 // The few icons of the page, 16 × 16, drawn with the colour of the text.
 
 const PATHS = {
+  overview: "M2 2.500h5v5H2zM9 2.500h5V5H9zM9 6.500h5V9H9zM2 9h5v4.500H2zM9 10.500h5v3H9z",
   processes: "M2 3h12v2H2zM2 7h8v2H2zM2 11h10v2H2z",
   tasks:
     "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13Zm0 1.5a5 5 0 1 1 0 10A5 5 0 0 1 8 3Zm-.75 1.5v4l3.2 2 .8-1.25-2.5-1.6V4.5z",

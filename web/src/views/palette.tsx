@@ -36,6 +36,7 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
     weight: 0,
   });
   return [
+    page("overview", "Overview"),
     page("diagnose", "Diagnose"),
     page("pods", "Pods"),
     page("processes", "Processes"),
@@ -80,7 +81,9 @@ function entries(): PaletteEntry[] {
 function go(entry: PaletteEntry, query: string): void {
   switch (entry.kind) {
     case "page":
-      openView({ view: entry.id as "diagnose" | "pods" | "processes" | "tasks" | "network" | "node" });
+      openView({
+        view: entry.id as "overview" | "diagnose" | "pods" | "processes" | "tasks" | "network" | "node",
+      });
       return;
     case "action":
       if (entry.id === "help") helpOpen.value = true;

@@ -28,6 +28,7 @@ import {
   TaskPage,
 } from "./later_pages";
 import { Menu } from "./menu";
+import { OverviewPage } from "./overview";
 import { Palette } from "./palette";
 import { PodsPage } from "./pods";
 import { ProcessPanel } from "./process_panel";
@@ -36,6 +37,7 @@ import { TokenPage } from "./states";
 import { TasksPage } from "./tasks";
 
 const PAGES = [
+  { view: "overview", title: "Overview", icon: "overview" },
   { view: "diagnose", title: "Diagnose", icon: "checkup" },
   { view: "pods", title: "Pods", icon: "pods" },
   { view: "processes", title: "Processes", icon: "processes" },
@@ -64,7 +66,7 @@ function Rail() {
   const running = [...(tasks.value?.values() ?? [])].filter((task) => task.state === "running").length;
   return (
     <nav class="rail" aria-label="Pages">
-      <a class="brand" href={href({ view: "processes" })} onClick={(event) => follow(event, "processes")}>
+      <a class="brand" href={href({ view: "overview" })} onClick={(event) => follow(event, "overview")}>
         <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
           <rect class="brand-a" x="2" y="23" width="28" height="7" rx="1.5" />
           <rect class="brand-b" x="2" y="15" width="18" height="7" rx="1.5" />
@@ -308,6 +310,8 @@ function DeadLink() {
 
 function Page() {
   switch (route.value.view) {
+    case "overview":
+      return <OverviewPage />;
     case "pods":
       return <PodsPage />;
     case "processes":
