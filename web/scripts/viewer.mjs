@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
 const BUDGET_BYTES = 400_000;
@@ -66,4 +67,6 @@ const page = `<!doctype html>
 `;
 if (page.length > BUDGET_BYTES) throw new Error(`the viewer has ${page.length} bytes of ${BUDGET_BYTES}`);
 writeFileSync(`${ROOT}dist/viewer.html`, page);
+// What the agent embeds.
+writeFileSync(`${ROOT}dist/viewer.html.gz`, gzipSync(page, { level: 9 }));
 console.log(`viewer.html                        ${page.length} B`);

@@ -1,6 +1,6 @@
 //! The web UI, embedded in the binary: the only part that is served without a token.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io::Read as _};
 
 use axum::{
     body::Body,
@@ -8,12 +8,17 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use flate2::read::GzDecoder;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use super::{auth::hex, error::ApiError};
 
+/// Code and styles are there compressed only: who takes no encoding gets them decompressed.
 #[derive(RustEmbed)]
 #[folder = "$PROFILER_UI_DIST"]
+#[exclude = "*.js"]
+#[exclude = "*.css"]
+#[exclude = "viewer.html"]
 struct Files;
 
 /// Names under `assets/` carry a hash of their content.
@@ -44,11 +49,22 @@ pub(super) async fn asset(
 
 /// The page that shows one profile without an agent, with places for it; `None` when the UI is not
 /// part of this build.
-pub(crate) fn offline_viewer() -> Option<Cow<'static, str>> {
-    match Files::get("viewer.html")?.data {
-        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
-        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
-    }
+pub(crate) fn offline_viewer() -> Option<String> {
+    let file = decompressed(&find::<Files>, "viewer.html")?;
+    String::from_utf8(file.data.into_owned()).ok()
+}
+
+/// A file that is embedded compressed only.
+fn decompressed(find: Find<'_>, path: &str) -> Option<EmbeddedFile> {
+    let compressed = find(&format!("{path}.gz"))?;
+    let mut bytes = Vec::new();
+    GzDecoder::new(&*compressed.data)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(EmbeddedFile {
+        data: Cow::Owned(bytes),
+        metadata: compressed.metadata,
+    })
 }
 
 fn find<F: RustEmbed>(path: &str) -> Option<EmbeddedFile> {
@@ -64,9 +80,10 @@ fn serve(
     caching: &'static str,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let plain =
-        find(path).ok_or_else(|| ApiError::not_found(format!("there is no file {path}")))?;
-    let (file, encoding) = encoded(find, path, headers).unwrap_or((plain, None));
+    let found = encoded(find, path, headers)
+        .or_else(|| Some((find(path).or_else(|| decompressed(find, path))?, None)));
+    let (file, encoding) =
+        found.ok_or_else(|| ApiError::not_found(format!("there is no file {path}")))?;
     let etag = format!("\"{}\"", hex(&file.metadata.sha256_hash()[..16]));
     let known = headers.get_all(header::IF_NONE_MATCH).iter().any(|given| {
         given.to_str().is_ok_and(|given| {
@@ -149,6 +166,9 @@ fn media_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
     use rust_embed::Metadata;
 
     use super::*;
@@ -169,8 +189,30 @@ mod tests {
             "assets/a.js.br" => Some(file("brotli")),
             "assets/a.js.gz" => Some(file("gzip")),
             "assets/b.css" => Some(file("style")),
+            "assets/c.css.gz" => Some(EmbeddedFile {
+                data: Cow::Owned(gzip(b"only compressed")),
+                ..file("")
+            }),
             _ => None,
         }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_takes_no_encoding_gets_the_file_as_it_was() {
+        let response = serve(&files, "assets/c.css", IMMUTABLE, &HeaderMap::new()).unwrap();
+        assert!(response.headers().get(header::CONTENT_ENCODING).is_none());
+        assert_eq!(
+            response.headers()[header::CONTENT_TYPE],
+            "text/css; charset=utf-8"
+        );
+        let body = axum::body::to_bytes(response.into_body(), 1024).await;
+        assert_eq!(body.unwrap(), "only compressed");
     }
 
     fn check(path: &str, accept: &str, encoding: Option<&str>) {
@@ -195,6 +237,8 @@ mod tests {
         check("assets/a.js", "br;q=0, gzip", Some("gzip"));
         check("assets/a.js", "identity", None);
         check("assets/b.css", "br, gzip", None);
+        check("assets/c.css", "gzip", Some("gzip"));
+        check("assets/c.css", "br", None);
     }
 
     #[test]
