@@ -2,7 +2,7 @@
 // copy, the matrix by mouse and keyboard, the flame graph of a cell, proof by running again.
 // Env: SHOTS (optional). Prints "N passed, M failed"; exit code 1 on failure. `diagnoseWalk` is used by the other tests.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { launch, openPage } from "./browser.mjs";
 import { startMock } from "./mock-server.mjs";
@@ -250,6 +250,66 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await context.close();
   });
 
+  await checks.run("a check-up grows, may end early, and its end is told", async () => {
+    const { context, page, faults, go } = await opened();
+    await page.addInitScript(() => {
+      window.notices = [];
+      window.Notification = class {
+        static permission = "default";
+        static requestPermission = async () => "granted";
+        constructor(title, { body }) {
+          window.notices.push(`${title}: ${body}`);
+        }
+      };
+    });
+    await go("view=processes&q=4242");
+    await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await page.fill("#duration", "600");
+    await page.getByRole("button", { name: "Start check-up" }).click();
+    await page.waitForURL(/view=checkup&id=checkup-/);
+    await page.locator("[data-live] [data-verdict]").waitFor();
+    assert((await page.title()).startsWith("… Check-up"), await page.title());
+    await page.locator("[data-enough]", { hasText: "Enough samples: a cost of 10 % reads 10 ±" }).waitFor();
+    await page.getByLabel("Notify me when it has ended").check();
+    await shot(page, "live");
+    // The end is told on another page as well.
+    await page.locator(".rail").getByRole("link", { name: "Pods" }).click();
+    await page.waitForURL(/view=pods/);
+    for (const task of mock.agent.tasks.values()) {
+      if (task.state !== "running" || !task.group?.startsWith("checkup-")) continue;
+      mock.agent.finish(task, "finished");
+      mock.agent.emit("task", task);
+    }
+    await page.waitForFunction(() => window.notices.length === 1);
+    const [notice] = await page.evaluate(() => window.notices);
+    assert(notice.startsWith("The measurement has ended: "), notice);
+    await page.goBack();
+    await page.waitForURL(/view=checkup/);
+    await page.locator("[data-diagnosis]").waitFor();
+    assert((await page.locator("[data-live]").count()) === 0, "it still grows");
+    assert((await page.title()).startsWith("✓ Check-up"), await page.title());
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Really delete" }).click();
+    await page.waitForURL(/view=diagnose/);
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("a check-up that has enough may be ended", async () => {
+    const { context, page, faults, go } = await opened();
+    await go("view=processes&q=4242");
+    await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await page.fill("#duration", "600");
+    await page.getByRole("button", { name: "Start check-up" }).click();
+    await page.getByRole("button", { name: "End it now: enough samples" }).click();
+    await page.getByRole("button", { name: "Run again and compare" }).waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Really delete" }).click();
+    await page.waitForURL(/view=diagnose/);
+    clean(faults);
+    await context.close();
+  });
+
   await checks.run("running again proves the saving with its significance", async () => {
     const { context, page, faults, go } = await opened();
     await page.route(/\/api\/v1\/checkups$/, async (route) => {
@@ -258,10 +318,25 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
       return route.continue({ postData: JSON.stringify(body) });
     });
     await go(`view=checkup&id=${ZIPKIN}`);
-    await page.getByRole("button", { name: "Run again and compare" }).click();
+    // A setting says how it is undone, and is proved once it is applied.
+    const undo = await page.locator("[data-undo]").first().textContent();
+    assert(/^To undo: kubectl delete /.test(undo), undo);
+    await page.getByRole("button", { name: "I applied it: verify" }).first().click();
     await page.waitForURL(new RegExp(`view=compare-checkups&a=${ZIPKIN}&b=checkup-`));
     await page.locator("[data-progress]").waitFor();
     await page.locator("[data-compared]").waitFor();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as picture" }).click();
+    const picture = await saved;
+    assert(/^checkup-.*\.png$/.test(picture.suggestedFilename()), picture.suggestedFilename());
+    const bytes = readFileSync(await picture.path());
+    assert(bytes.subarray(1, 4).toString() === "PNG" && bytes.length > 10_000, `${bytes.length} bytes`);
+    if (shots !== undefined) await picture.saveAs(`${shots}/diagnose-card.png`);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy as Markdown" }).click();
+    await page.getByText("Comparison copied").waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert(new RegExp(`^# checkup-.* against ${ZIPKIN}`).test(copied), copied);
     const verdict = await page.locator("[data-verdict]").textContent();
     assert(/167 µs of CPU before and 89 µs after/.test(verdict), verdict);
     const first = await page.locator("[data-compared] tbody tr").first().textContent();

@@ -143,7 +143,9 @@ export function checkupsRoute(agent, method, [id, part], query, body) {
   if (id === undefined) return [200, checkupsOf(agent)];
   if (id === "compare") {
     const [a, b] = ["a", "b"].map((side) => known(query.get(side)).id);
-    return [200, comparison(a, b)];
+    const found = comparison(a, b);
+    if (query.get("format") === "markdown") return [200, `# ${b} against ${a}\n\n${found.verdict}\n`];
+    return [200, found];
   }
   const checkup = known(id);
   if (method === "DELETE") {

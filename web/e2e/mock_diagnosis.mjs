@@ -152,7 +152,17 @@ spec:
 };
 
 function setting(system, key, yaml, side_effects, scope = "workload, namespace or mesh") {
-  return { system, key, yaml, scope, side_effects };
+  return {
+    system,
+    key,
+    yaml,
+    scope,
+    side_effects,
+    undo:
+      system === "istio"
+        ? "kubectl delete telemetry.telemetry.istio.io tracing-web -n shop"
+        : "Put back what is configured now.",
+  };
 }
 
 export function findingsOf(counts, perRequest) {

@@ -3,6 +3,7 @@ import { borrowToken, lendToken, takeTokenFromAddress } from "./api/token";
 import { followKernel } from "./state/kernel";
 import { startKeys } from "./state/keys";
 import { access, reconnect, startLive } from "./state/live";
+import { followEndings } from "./state/notify";
 import { startPreferences } from "./state/preferences";
 import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
@@ -35,6 +36,7 @@ followHistory();
 startKeys();
 lendToken(() => access.peek() === "granted");
 followTitle();
+followEndings();
 // A tab without a token waits a moment for one of another tab.
 void borrowToken().then(() => {
   startLive();

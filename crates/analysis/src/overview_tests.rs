@@ -122,7 +122,7 @@ fn each_trouble_has_its_numbers() {
         row.history = points(80.0, 12);
         row.cpu = OverviewCpu {
             cores: Some(0.5),
-            waiting: Some(0.3),
+            waiting: Some(0.4),
             limit: Some(limit(0.97, 31.0)),
         };
         row.segments = Some(OverviewSegments {
@@ -148,7 +148,7 @@ fn each_trouble_has_its_numbers() {
             ),
             (
                 Warning,
-                "its threads wait for a CPU 38 % of the time that they could run (0.30 of them at any time)"
+                "its threads wait for a CPU 44 % of the time that they could run (0.40 of them at any time)"
             ),
             (
                 Warning,

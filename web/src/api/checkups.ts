@@ -20,6 +20,9 @@ export const checkups = {
   /** The same in Markdown, for tickets and chats. */
   report: async (subject: Subject): Promise<string> =>
     (await request(diagnosisPath(subject, "markdown"))).text(),
+  /** The same in Markdown. */
+  compareReport: async (a: string, b: string): Promise<string> =>
+    (await request(comparisonPath(a, b, "markdown"))).text(),
   compare: (a: string, b: string, signal?: AbortSignal) =>
     json<CheckupComparison>(comparisonPath(a, b), signal),
 };

@@ -25,7 +25,8 @@ export function diagnosisPath(
   return `/${of}/${word(id)}/diagnosis${query === "" ? "" : `?${query}`}`;
 }
 
-/** Path of a comparison below /api/v1. */
-export function comparisonPath(a: string, b: string): string {
-  return `/checkups/compare?${new URLSearchParams({ a, b })}`;
+/** Path of a comparison below /api/v1: the document, or with `markdown` a report. */
+export function comparisonPath(a: string, b: string, format: "markdown" | null = null): string {
+  const params = new URLSearchParams({ a, b, ...(format === null ? {} : { format }) });
+  return `/checkups/compare?${params}`;
 }

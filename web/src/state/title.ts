@@ -3,6 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { pageTitle } from "../lib/page_title";
 import { meta, tasks } from "./live";
+import { mark } from "./notify";
 import { route } from "./route";
 
 /** The ends of the edge that is shown; null while they are not known. */
@@ -10,10 +11,12 @@ export const shownEdge = signal<string | null>(null);
 
 export function followTitle(): void {
   effect(() => {
-    document.title = pageTitle(route.value, {
-      task: tasks.value?.get(route.value.id),
-      edge: shownEdge.value,
-      node: meta.value?.node ?? null,
-    });
+    document.title =
+      mark.value +
+      pageTitle(route.value, {
+        task: tasks.value?.get(route.value.id),
+        edge: shownEdge.value,
+        node: meta.value?.node ?? null,
+      });
   });
 }

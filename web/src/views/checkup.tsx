@@ -3,9 +3,11 @@
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import type { Checkup, Diagnosis } from "../api/types";
+import type { Flame } from "../lib/diagnosis";
 import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
 import { runAgain, sampledTask, waitsTask } from "../state/checkups";
+import { useRefetched } from "../state/refetch";
 import { openView, patchRoute, route } from "../state/route";
 import { Changing } from "./changing";
 import { CheckupProgress, FailedParts } from "./checkup_progress";
@@ -13,6 +15,9 @@ import { Report } from "./diagnosis_report";
 import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
 import { namedTarget } from "./tasks";
+
+/** Time between two diagnoses of a check-up that runs: making one costs the agent CPU, which is measured as well. */
+const LIVE_MS = 5_000;
 
 export function CheckupMark({ checkup }: { checkup: Checkup }) {
   return (
@@ -38,7 +43,15 @@ export function Refused({ failure }: { failure: Failure }) {
   );
 }
 
-function Verify({ checkup, refused }: { checkup: Checkup; refused: (failure: Failure | null) => void }) {
+function Verify({
+  checkup,
+  refused,
+  text,
+}: {
+  checkup: Checkup;
+  refused: (failure: Failure | null) => void;
+  text: string;
+}) {
   const [sending, setSending] = useState(false);
   const again = async (): Promise<void> => {
     setSending(true);
@@ -58,7 +71,7 @@ function Verify({ checkup, refused }: { checkup: Checkup; refused: (failure: Fai
       title="Measures the same target for as long, and shows what has changed"
       onClick={again}
     >
-      {sending ? "Starting…" : "Run again and compare"}
+      {sending ? "Starting…" : text}
     </button>
   );
 }
@@ -85,12 +98,22 @@ function Remove({ id, refused }: { id: string; refused: (failure: Failure) => vo
   );
 }
 
+function flameOf(checkup: Checkup): Flame {
+  return {
+    task: sampledTask(checkup),
+    waits: waitsTask(checkup),
+    pid: route.value.pid,
+    from: null,
+    to: null,
+  };
+}
+
 function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosis> }) {
   const [failure, setFailure] = useState<Failure | null>(null);
   const { value } = answer;
   const tools = (
     <Changing>
-      <Verify checkup={checkup} refused={setFailure} />
+      <Verify checkup={checkup} refused={setFailure} text="Run again and compare" />
       <Remove id={checkup.id} refused={setFailure} />
     </Changing>
   );
@@ -106,14 +129,15 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
       {value !== null ? (
         <Report
           diagnosis={value}
-          flame={{
-            task: sampledTask(checkup),
-            waits: waitsTask(checkup),
-            pid: route.value.pid,
-            from: null,
-            to: null,
-          }}
+          flame={flameOf(checkup)}
           subject={{ of: "checkups", id: checkup.id, pid: route.value.pid }}
+          verify={
+            <Changing>
+              <p class="verify">
+                <Verify checkup={checkup} refused={setFailure} text="I applied it: verify" />
+              </p>
+            </Changing>
+          }
         >
           {tools}
         </Report>
@@ -145,18 +169,44 @@ function Known({ checkup }: { checkup: Checkup }) {
         <PageLink to={{ view: "group", id: checkup.id }}>its tasks</PageLink>
         <span class="muted">{checkup.id}</span>
       </div>
-      {running ? <CheckupProgress checkup={checkup} /> : <Ended checkup={checkup} subject={subject} />}
+      {running ? (
+        <Running checkup={checkup} subject={subject} />
+      ) : (
+        <Ended checkup={checkup} subject={subject} />
+      )}
     </section>
   );
 }
 
-function Ended({
-  checkup,
-  subject,
-}: {
-  checkup: Checkup;
-  subject: { of: "checkups"; id: string; pid: number | null };
-}) {
+interface Shown {
+  readonly checkup: Checkup;
+  readonly subject: { readonly of: "checkups"; readonly id: string; readonly pid: number | null };
+}
+
+/** What is known already, while it grows. */
+function Running({ checkup, subject }: Shown) {
+  const diagnosis = useRefetched<Diagnosis | null>(
+    null,
+    (signal) => checkups.diagnosis(subject, signal),
+    true,
+    LIVE_MS,
+    [subject.id, subject.pid],
+  );
+  return (
+    <>
+      <CheckupProgress checkup={checkup} diagnosis={diagnosis} />
+      {diagnosis !== null && diagnosis.coverage.samples > 0 && (
+        <div data-live>
+          <Report diagnosis={diagnosis} flame={flameOf(checkup)} subject={subject}>
+            <span class="muted">from the results so far</span>
+          </Report>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Ended({ checkup, subject }: Shown) {
   const answer = useAnswer(
     (signal) => checkups.diagnosis(subject, signal),
     () => false,

@@ -1,20 +1,24 @@
 // A check-up that runs: how far each of its tasks is.
 
-import type { Checkup } from "../api/types";
+import type { Checkup, Diagnosis } from "../api/types";
+import { enoughText } from "../lib/ending";
 import { clock, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { isFinal } from "../lib/task_list";
 import { tasks } from "../state/live";
 import { StopAll } from "./group";
+import { NoticeChoice } from "./notice";
 import { PageLink } from "./page_link";
 import { Progress, StateChip } from "./task_state";
 
-export function CheckupProgress({ checkup }: { checkup: Checkup }) {
+/** `diagnosis`: of the results so far, null before there are any; without it nothing is said of how far they go. */
+export function CheckupProgress({ checkup, diagnosis }: { checkup: Checkup; diagnosis?: Diagnosis | null }) {
   const known = tasks.value;
   const running = checkup.tasks
     .map(({ id }) => known?.get(id))
     .filter((task) => task !== undefined)
     .filter((task) => !isFinal(task));
+  const { enough, text } = enoughText(diagnosis?.coverage.samples ?? 0);
   return (
     <section class="card checkup-progress" aria-label={`Progress of ${checkup.id}`} data-progress>
       <p>
@@ -22,7 +26,12 @@ export function CheckupProgress({ checkup }: { checkup: Checkup }) {
           ? "It runs until its tasks have ended."
           : checkup.ends_in_s > 0
             ? `The verdict is here in about ${clock(checkup.ends_in_s)}.`
-            : "Reading what was measured…"}
+            : "Reading what was measured…"}{" "}
+        {diagnosis !== undefined && (
+          <span class={enough ? "" : "muted"} data-enough>
+            {text}
+          </span>
+        )}
       </p>
       <table class="plain">
         <thead>
@@ -53,7 +62,10 @@ export function CheckupProgress({ checkup }: { checkup: Checkup }) {
           })}
         </tbody>
       </table>
-      <StopAll running={running} />
+      <div class="buttons">
+        <StopAll running={running} text={enough ? "End it now: enough samples" : "End it now"} />
+        <NoticeChoice />
+      </div>
     </section>
   );
 }

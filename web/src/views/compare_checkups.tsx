@@ -1,7 +1,9 @@
 // Two check-ups of one target: what a change has saved, and whether chance could have done it.
 
+import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import type { Checkup, CheckupComparison, ComparedFinding, ComparedRow, ComparedTotal } from "../api/types";
+import { drawCard } from "../canvas/compare_card";
 import { wordsOf } from "../lib/cell";
 import {
   changeBar,
@@ -16,10 +18,13 @@ import {
   sortedRows,
   totalText,
 } from "../lib/checkup_compare";
+import { cardLines } from "../lib/compare_card";
 import { micros, share } from "../lib/diagnosis";
 import { pText } from "../lib/diff_text";
 import { clock, moment, visible } from "../lib/format";
+import { save } from "../lib/save";
 import { useAnswer } from "../state/answer";
+import { copyAnswer } from "../state/clipboard";
 import { openView } from "../state/route";
 import { CheckupMark } from "./checkup";
 import { CheckupProgress } from "./checkup_progress";
@@ -202,7 +207,49 @@ function FindingGroups({ findings }: Pick<CheckupComparison, "findings">) {
   );
 }
 
-function Compared({ a, b }: { a: string; b: string }) {
+/** What has changed, to be shown to others. */
+function Share({
+  comparison,
+  before,
+  after,
+}: {
+  comparison: CheckupComparison;
+  before: Checkup;
+  after: Checkup;
+}) {
+  const [failed, setFailed] = useState("");
+  const picture = async (): Promise<void> => {
+    const moments = [moment(before.created_ns), moment(after.created_ns)] as const;
+    try {
+      const card = await drawCard(cardLines(comparison, namedTarget(after), moments));
+      save(card, `${after.id}.png`);
+      setFailed("");
+    } catch (error) {
+      setFailed(error instanceof Error ? error.message : String(error));
+    }
+  };
+  return (
+    <div class="buttons" data-share>
+      <button
+        type="button"
+        onClick={() => void copyAnswer(checkups.compareReport(before.id, after.id), "Comparison")}
+      >
+        Copy as Markdown
+      </button>
+      <button type="button" onClick={() => void picture()}>
+        Save as picture
+      </button>
+      {failed !== "" && (
+        <span class="field-error" role="alert">
+          {failed}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Compared({ before, after }: { before: Checkup; after: Checkup }) {
+  const [a, b] = [before.id, after.id];
   const { value, failure } = useAnswer(
     (signal) => checkups.compare(a, b, signal),
     () => false,
@@ -223,6 +270,7 @@ function Compared({ a, b }: { a: string; b: string }) {
         <Total title="CPU of one request" total={value.totals.cpu_us_per_request} text={micros} />
         <Total title="CPU" total={value.totals.cpu_cores} text={(cores) => `${cores.toFixed(2)} cores`} />
       </dl>
+      <Share comparison={value} before={before} after={after} />
       {isEmpty(value) ? (
         <p>Nothing was measured that could be compared.</p>
       ) : (
@@ -265,7 +313,7 @@ export function CompareCheckupsPage({ a, b }: { a: string; b: string }) {
       {running.length > 0 ? (
         running.map((checkup) => <CheckupProgress key={checkup.id} checkup={checkup} />)
       ) : (
-        <Compared a={a} b={b} />
+        <Compared before={before} after={after} />
       )}
     </section>
   );

@@ -1,5 +1,6 @@
 // What could be cheaper, ranked: how sure it is, what shows it, and what to change.
 
+import type { ComponentChildren } from "preact";
 import type { Diagnosis, Finding } from "../api/types";
 import { formatCell } from "../lib/cell";
 import {
@@ -94,7 +95,14 @@ function CellLinks({ finding, flame, diagnosis }: { finding: Finding; flame: Fla
   );
 }
 
-function Card(props: { finding: Finding; rank: number; end: number; flame: Flame; diagnosis: Diagnosis }) {
+function Card(props: {
+  finding: Finding;
+  rank: number;
+  end: number;
+  flame: Flame;
+  diagnosis: Diagnosis;
+  verify: ComponentChildren;
+}) {
   const { finding, rank, end } = props;
   const severity = SEVERITIES[finding.severity];
   const confidence = CONFIDENCES[finding.confidence];
@@ -159,13 +167,23 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
         <div class="finding-settings">
           <h4>What to change</h4>
           <Settings settings={finding.settings} />
+          {finding.settings.length > 0 && props.verify}
         </div>
       </div>
     </li>
   );
 }
 
-export function Findings({ diagnosis, flame }: { diagnosis: Diagnosis; flame: Flame }) {
+/** `verify`: what proves a setting once it is applied. */
+export function Findings({
+  diagnosis,
+  flame,
+  verify,
+}: {
+  diagnosis: Diagnosis;
+  flame: Flame;
+  verify?: ComponentChildren;
+}) {
   const { findings } = diagnosis;
   const end = scaleOf(findings);
   return (
@@ -194,6 +212,7 @@ export function Findings({ diagnosis, flame }: { diagnosis: Diagnosis; flame: Fl
               end={end}
               flame={flame}
               diagnosis={diagnosis}
+              verify={verify}
             />
           ))}
         </ol>

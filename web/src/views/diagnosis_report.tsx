@@ -19,11 +19,13 @@ interface Props {
   readonly flame: Flame;
   /** What is diagnosed. */
   readonly subject: Subject;
+  /** What proves a setting once it is applied. */
+  readonly verify?: ComponentChildren;
   /** Further buttons. */
   readonly children?: ComponentChildren;
 }
 
-export function Report({ diagnosis, flame, subject, children }: Props) {
+export function Report({ diagnosis, flame, subject, verify, children }: Props) {
   const { workers, limits } = diagnosis;
   return (
     <div class="diagnosis" data-diagnosis>
@@ -41,7 +43,7 @@ export function Report({ diagnosis, flame, subject, children }: Props) {
       <VerdictHead diagnosis={diagnosis} />
       <div class="cards">
         <Journeys diagnosis={diagnosis} flame={flame} />
-        <Findings diagnosis={diagnosis} flame={flame} />
+        <Findings diagnosis={diagnosis} flame={flame} verify={verify} />
         <CostMatrix matrix={diagnosis.matrix} flame={flame} />
         <WorkerTable workers={workers} limits={limits} />
         <EventLoopPart loop={diagnosis.event_loop} limits={limits} />

@@ -24,6 +24,11 @@ function Setting({ setting }: { setting: FindingSetting }) {
       <p class="small">
         <b>Side effects:</b> {setting.side_effects === "" ? "none known" : visible(setting.side_effects)}
       </p>
+      {setting.undo !== "" && (
+        <p class="small" data-undo>
+          <b>To undo:</b> {visible(setting.undo)}
+        </p>
+      )}
     </div>
   );
 }

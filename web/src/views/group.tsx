@@ -188,7 +188,7 @@ function Card({ task }: { task: Task }) {
   );
 }
 
-export function StopAll({ running }: { running: readonly Task[] }) {
+export function StopAll({ running, text = "Stop all" }: { running: readonly Task[]; text?: string }) {
   const [error, setError] = useState<string | null>(null);
   if (running.length === 0) return null;
   const stop = async (): Promise<void> => {
@@ -202,7 +202,7 @@ export function StopAll({ running }: { running: readonly Task[] }) {
     <>
       <Changing>
         <button type="button" onClick={stop}>
-          Stop all
+          {text}
         </button>
       </Changing>
       {error !== null && (

@@ -21,6 +21,7 @@ import { ExportMenu } from "./export_menu";
 import { RequestsResult } from "./later_pages";
 import { NetworkResult } from "./network";
 import { NoSamples } from "./no_samples";
+import { NoticeChoice } from "./notice";
 import { PageLink } from "./page_link";
 import { ProfileSearch, ProfileView } from "./profile_view";
 import { QualityChip } from "./quality_chip";
@@ -122,6 +123,7 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
+      {!isFinal(task) && task.duration_s !== null && <NoticeChoice />}
       {DIAGNOSED.includes(task.kind) && task.samples > 0 && <DiagnoseLink id={task.id} />}
       <Again task={task} attempt={attempt} />
       {PROFILES.includes(task.kind) && <BaseMenu task={task} />}

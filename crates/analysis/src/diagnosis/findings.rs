@@ -364,5 +364,6 @@ fn shown(setting: &SettingEntry, member: Option<&str>) -> FindingSetting {
         yaml: named(&setting.yaml),
         scope: named(&setting.scope),
         side_effects: named(&setting.side_effects),
+        undo: String::new(),
     }
 }

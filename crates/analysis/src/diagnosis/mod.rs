@@ -14,6 +14,7 @@ mod source;
 mod rules;
 mod lookup;
 mod listing;
+mod place;
 mod proof;
 
 mod fit;
@@ -47,6 +48,7 @@ pub use input::DiagnosisInput;
 pub(crate) use interval::proportion;
 pub use interval::student_quantile;
 pub use loops::event_loops;
+pub use place::place;
 pub use proof::KnownNames;
 pub use rules::{DiagnosisRules, DiagnosisRulesError};
 

@@ -1,12 +1,15 @@
 //! From what a check-up has to its diagnosis.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use profiler_analysis::{
     comparison,
-    diagnosis::{DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of},
+    diagnosis::{DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of, place},
     idle::IdleRules,
 };
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
-    CheckupRecord, EdgeTable, EventLoopTable, Profile, RequestTable, diagnosis::Diagnosis,
+    CheckupRecord, EdgeTable, EventLoopTable, PodNames, Profile, RequestTable, diagnosis::Diagnosis,
 };
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
@@ -19,6 +22,8 @@ pub struct CheckupInputs {
     pub record: Option<CheckupRecord>,
     /// Of the on-CPU task.
     pub event_loops: Option<EventLoopTable>,
+    /// The pod that was measured, for the settings of findings.
+    pub pod: Option<Arc<PodNames>>,
     /// Only these processes, which the profiles are cut to already; empty takes all.
     pub pids: Vec<u32>,
     /// What is known to be missing, as sentences.
@@ -35,6 +40,7 @@ impl CheckupInputs {
             requests,
             record,
             event_loops,
+            pod,
             pids,
             mut limits,
         } = self;
@@ -58,8 +64,23 @@ impl CheckupInputs {
         if let (Some(found), Some(record)) = (&mut diagnosis.totals.cpu_us_per_request, &record) {
             comparison::widen(found, record, &diagnosis.processes);
         }
+        place(&mut diagnosis, pod.as_deref());
         diagnosis
     }
+}
+
+/// The pod that the sampled processes are in; `None` where it has no name, and where they are in several.
+pub fn pod_of(profile: &Profile, names: &ContainerDirectory) -> Option<Arc<PodNames>> {
+    let containers: BTreeSet<&str> = profile
+        .processes
+        .iter()
+        .map(|process| profile.text(process.container))
+        .collect();
+    let mut pods = containers
+        .into_iter()
+        .filter_map(|id| names.by_id(id)?.pod.clone());
+    let first = pods.next()?;
+    pods.all(|other| other.uid == first.uid).then_some(first)
 }
 
 /// With a capital at its start and a full stop at its end.

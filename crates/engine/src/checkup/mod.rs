@@ -23,7 +23,7 @@ mod ended;
 
 pub use conduct::{CheckupError, Checkups};
 pub use ended::check_ended;
-pub use inputs::CheckupInputs;
+pub use inputs::{CheckupInputs, pod_of};
 pub use observer::Observer;
 pub use plan::{CheckupRequest, KINDS, specs};
 pub use status::{Checkup, CheckupState, CheckupTask, checkups, find};

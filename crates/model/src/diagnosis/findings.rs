@@ -98,7 +98,7 @@ pub struct EvidenceFrame {
     pub samples: u64,
 }
 
-/// Something to change. None of it is from the target.
+/// Something to change. Names and labels of the pod, and what is configured now, may be in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingSetting {
     #[schema(value_type = SettingSystem)]
@@ -109,6 +109,10 @@ pub struct FindingSetting {
     /// What it applies to.
     pub scope: String,
     pub side_effects: String,
+    /// How it is taken back.
+    #[serde(default)]
+    #[schema(required)]
+    pub undo: String,
 }
 
 /// Whose setting it is.

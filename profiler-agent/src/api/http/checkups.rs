@@ -8,11 +8,14 @@ use axum::{
     http::{HeaderName, StatusCode, header},
     response::Response,
 };
-use profiler_analysis::comparison::{Side, compare};
+use profiler_analysis::{
+    comparison::{Side, compare},
+    render::report,
+};
 use profiler_model::{Selection, TaskKind, TaskState, diagnosis::Diagnosis};
 
 use super::{
-    diagnosis::{DiagnosisParameters, answer},
+    diagnosis::{DiagnosisParameters, answer, written},
     profiles::read,
 };
 use crate::api::{
@@ -22,7 +25,9 @@ use crate::api::{
     parameters::{Given, parameters},
     state::{ApiState, blocking},
 };
-use profiler_engine::checkup::{self, CheckupInputs, CheckupState, CheckupTask, check_ended};
+use profiler_engine::checkup::{
+    self, CheckupInputs, CheckupState, CheckupTask, check_ended, pod_of,
+};
 
 parameters! {
     pub(in crate::api) struct ProcessParameter {
@@ -151,7 +156,7 @@ pub(in crate::api) async fn show_diagnosis(
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
     let found = diagnose(&state, &checkup, process.pid).await?;
-    Ok(answer(found, &form, &format!("check-up {}", checkup.id)))
+    Ok(answer(&found, &form, &format!("check-up {}", checkup.id)))
 }
 
 parameters! {
@@ -171,9 +176,12 @@ parameters! {
 /// still runs, failed or has fewer than 100 samples, and where processes or measurements are not the same.
 #[utoipa::path(
     get, path = "/api/v1/checkups/compare", tag = "checkups",
-    params(CompareParameters),
+    params(CompareParameters, DiagnosisParameters),
     responses(
-        (status = 200, body = CheckupComparison),
+        (status = 200, description = "What changed", content(
+            (CheckupComparison = "application/json"),
+            (String = "text/markdown")
+        )),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`not_comparable`"),
@@ -183,8 +191,8 @@ parameters! {
 )]
 pub(in crate::api) async fn compare_two(
     State(state): State<ApiState>,
-    Given(parameters): Given<CompareParameters>,
-) -> Result<Json<CheckupComparison>, ApiError> {
+    Given((parameters, form)): Given<(CompareParameters, DiagnosisParameters)>,
+) -> Result<Response, ApiError> {
     let CompareParameters { a, b, pid_a, pid_b } = parameters;
     let names = [a, b];
     // Both exist before the first is worked on.
@@ -194,7 +202,12 @@ pub(in crate::api) async fn compare_two(
     let _turn = state.render_turn().await?;
     let a = Side::of(&diagnose(&state, &earlier, pid_a).await?);
     let b = Side::of(&diagnose(&state, &later, pid_b).await?);
-    Ok(Json(CheckupComparison::new(names, compare(&a, &b)?)))
+    let found = compare(&a, &b)?;
+    Ok(written(
+        &form,
+        || report::compared(&found, names.each_ref().map(String::as_str)),
+        || CheckupComparison::new(names.clone(), found.clone()),
+    ))
 }
 
 fn name(id: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
@@ -245,7 +258,9 @@ async fn inputs(
         inputs.limits.extend(failure(task));
         match kind {
             TaskKind::OnCpu => {
-                inputs.on_cpu = Some(read(state, task.id, selection.clone()).await?);
+                let profile = read(state, task.id, selection.clone()).await?;
+                inputs.pod = pod_of(&profile, state.parts.table.names());
+                inputs.on_cpu = Some(profile);
                 inputs.event_loops = state.parts.engine.event_loops(task.id).await?;
                 match state.parts.engine.observed(task.id).await {
                     Ok(record) => inputs.record = record,

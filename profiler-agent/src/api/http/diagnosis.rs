@@ -7,13 +7,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use profiler_analysis::{
-    diagnosis::{DiagnosisInput, diagnose, event_loops},
+    diagnosis::{DiagnosisInput, diagnose, event_loops, place},
     render::report,
 };
+use profiler_engine::checkup::pod_of;
 use profiler_model::{
     Selection, TaskKind,
     diagnosis::{Diagnosis, RuleSets},
 };
+use serde::Serialize;
 
 use super::{
     profiles::{SelectionParameters, read},
@@ -34,12 +36,21 @@ parameters! {
 }
 
 /// A diagnosis as it was asked for; `source` says where its samples are.
-pub(super) fn answer(diagnosis: Diagnosis, given: &DiagnosisParameters, source: &str) -> Response {
+pub(super) fn answer(diagnosis: &Diagnosis, given: &DiagnosisParameters, source: &str) -> Response {
+    written(given, || report::titled(diagnosis, source), || diagnosis)
+}
+
+/// A document, or a report of it.
+pub(super) fn written<D: Serialize>(
+    given: &DiagnosisParameters,
+    markdown: impl FnOnce() -> String,
+    document: impl FnOnce() -> D,
+) -> Response {
     match given.format.unwrap_or_default() {
-        DiagnosisFormat::Json => Json(diagnosis).into_response(),
+        DiagnosisFormat::Json => Json(document()).into_response(),
         DiagnosisFormat::Markdown => {
             let media_type = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
-            (media_type, report::titled(&diagnosis, source)).into_response()
+            (media_type, markdown()).into_response()
         }
     }
 }
@@ -96,6 +107,7 @@ pub(in crate::api) async fn diagnosis(
         state.parts.diagnosis_rules.clone(),
         state.parts.idle_rules.clone(),
     );
+    let pod = pod_of(&profile, state.parts.table.names());
     let document = blocking(move || {
         let waits = has_waits.then_some(&profile);
         let event_loop = event_loops(table, &pids, Some(&profile), waits);
@@ -106,9 +118,11 @@ pub(in crate::api) async fn diagnosis(
             pids,
             ..DiagnosisInput::default()
         };
-        diagnose(&rules, &idle, &input)
+        let mut diagnosis = diagnose(&rules, &idle, &input);
+        place(&mut diagnosis, pod.as_deref());
+        diagnosis
     });
-    Ok(answer(document.await?, &form, &format!("task {id}")))
+    Ok(answer(&document.await?, &form, &format!("task {id}")))
 }
 
 /// Lists the rules of diagnoses in force: the user's first.

@@ -134,6 +134,22 @@ async fn two_check_ups_of_the_same_are_compared_without_a_change() {
             .unwrap()
             .contains("no part of it changed")
     );
+    let report = api
+        .get(&format!(
+            "/api/v1/checkups/compare?a={}&b={}&format=markdown",
+            ids[0], ids[1]
+        ))
+        .await;
+    assert_eq!(
+        report.headers()["content-type"],
+        "text/markdown; charset=utf-8"
+    );
+    let report = text(report).await;
+    assert!(
+        report.starts_with(&format!("# {} against {}\n", ids[1], ids[0]))
+            && report.contains("What changed"),
+        "{report}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

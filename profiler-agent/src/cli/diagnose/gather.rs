@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use profiler_host::process::ProcessTable;
 use profiler_model::{
-    CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder,
+    CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, PodNames, Profile, ProfileBuilder,
     RequestTable, TaskSpec,
 };
 use profiler_recording::{Chunk, Collection, Collector, Part, Requests, StopHandle};
@@ -16,9 +16,9 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::cli::naming::named_table_for;
+use crate::cli::naming::named_table;
 use crate::{config::cli::DiagnoseArgs, terminal};
-use profiler_engine::checkup::{CheckupRequest, Observer, specs};
+use profiler_engine::checkup::{CheckupRequest, Observer, pod_of, specs};
 use profiler_recorder::probes::{
     KindCollector, NetworkCollector, NetworkConfig, ProbeStatuses, SampleRecorder,
     SampleRecorderConfig,
@@ -27,6 +27,7 @@ use profiler_recorder::probes::{
 /// Everything that was seen.
 pub(super) struct Gathered {
     pub(super) on_cpu: Profile,
+    pub(super) pod: Option<Arc<PodNames>>,
     pub(super) off_cpu: Option<Profile>,
     pub(super) edges: Option<EdgeTable>,
     pub(super) requests: Option<RequestTable>,
@@ -42,7 +43,7 @@ pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Ga
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let table = named_table_for(&args.names, &request.target)?;
+    let table = named_table(&args.names)?;
     let collector = Arc::new(KindCollector {
         samples: SampleRecorder::new(
             table.clone(),
@@ -91,6 +92,7 @@ async fn watch(
         begun = on_cpu => begun.context("start to sample")??,
         () = signals.next() => bail!("stopped before it sampled: nothing was seen"),
     };
+    let names = table.names().clone();
     let observer = Observer::start(request.target.clone(), table, args.envoy_admin.asks())
         .context("start to observe")?;
     terminal::err_line(format_args!(
@@ -120,6 +122,7 @@ async fn watch(
     let requests = part(requests, "Requests and connections", &mut limits).await;
     let (edges, requests) = requests.map_or((None, None), |kept| (kept.edges, kept.requests));
     Ok(Gathered {
+        pod: pod_of(&on_cpu, &names),
         on_cpu,
         off_cpu: off_cpu.and_then(|kept| kept.profile),
         edges,

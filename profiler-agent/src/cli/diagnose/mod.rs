@@ -44,6 +44,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
 
     let gathered = gather::gather(args, &request)?;
     let inputs = CheckupInputs {
+        pod: gathered.pod,
         on_cpu: Some(gathered.on_cpu),
         off_cpu: gathered.off_cpu,
         edges: gathered.edges,

@@ -1280,13 +1280,15 @@ export interface components {
              */
             readonly us_per_request_max: number | null;
         };
-        /** @description Something to change. None of it is from the target. */
+        /** @description Something to change. Names and labels of the pod, and what is configured now, may be in it. */
         readonly FindingSetting: {
             readonly key: string;
             /** @description What it applies to. */
             readonly scope: string;
             readonly side_effects: string;
             readonly system: components["schemas"]["SettingSystem"];
+            /** @description How it is taken back. */
+            readonly undo: string;
             /** @description To be copied. */
             readonly yaml: string;
         };
@@ -1944,6 +1946,11 @@ export interface components {
             readonly p95: components["schemas"]["OverviewTime"] | null;
             /** Format: double */
             readonly per_s: number;
+            /**
+             * Format: double
+             * @description Seconds in which they were counted.
+             */
+            readonly window_s: number;
         };
         /**
          * @description A pod, or a group of processes outside of pods. Values are of the time between the last two readings; what is null is not

@@ -83,17 +83,22 @@ fn of_saving(saving: Saving) -> String {
     format!("; saves at most {percent_max:.1} %{each}")
 }
 
-fn of_setting(setting: &FindingSetting) -> [Block; 3] {
+fn of_setting(setting: &FindingSetting) -> Vec<Block> {
     let FindingSetting {
         system,
         key,
         yaml,
         scope,
         side_effects,
+        undo,
     } = setting;
-    [
+    let mut blocks = vec![
         Block::Paragraph(plain(format!("To change ({system}, {scope}): {key}"))),
         Block::Code(yaml.clone()),
         Block::Paragraph(plain(format!("Side effects: {side_effects}"))),
-    ]
+    ];
+    if !undo.is_empty() {
+        blocks.push(Block::Paragraph(plain(format!("To undo: {undo}"))));
+    }
+    blocks
 }

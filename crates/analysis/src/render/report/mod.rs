@@ -48,6 +48,13 @@ pub fn titled(diagnosis: &Diagnosis, source: &str) -> String {
         + &report(diagnosis, None, ReportForm::Markdown)
 }
 
+/// A comparison in Markdown that stands for itself; `sides` are the earlier and the later measurement.
+pub fn compared(comparison: &CheckupComparison, sides: [&str; 2]) -> String {
+    let [earlier, later] = sides;
+    document::title(&document::plain(format!("{later} against {earlier}")))
+        + &written(&comparison::blocks(comparison), ReportForm::Markdown)
+}
+
 fn written(blocks: &[Block], form: ReportForm) -> String {
     match form {
         ReportForm::Text => document::text(blocks),

@@ -216,6 +216,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 yaml: "tracing:\n  sampling: 1.0".into(),
                 scope: "mesh".into(),
                 side_effects: "Fewer traces.".into(),
+                undo: "Put it back.".into(),
             }],
             confidence: model::Confidence::Inferred,
             cells: Vec::new(),

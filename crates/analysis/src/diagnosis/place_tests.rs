@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+
+use profiler_model::diagnosis::{Confidence, Severity};
+
+use super::*;
+use crate::render::report::samples::rich;
+
+fn pod(labels: &[(&str, &str)]) -> PodNames {
+    PodNames {
+        namespace: "shop".into(),
+        name: "web-7d9f-x2x9z".into(),
+        uid: "1".into(),
+        labels: labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect::<BTreeMap<_, _>>(),
+        workload: Some(Workload {
+            kind: "Deployment".into(),
+            name: "web".into(),
+        }),
+    }
+}
+
+/// The settings of a finding of the shipped rules, placed.
+fn placed(id: &str, pod: Option<&PodNames>) -> Vec<FindingSetting> {
+    let rules: toml::Value = toml::from_str(include_str!("../../rules/diagnosis.toml")).unwrap();
+    let mut findings = rules["finding"].as_array().unwrap().iter();
+    let finding = findings.find(|finding| finding["id"].as_str() == Some(id));
+    let settings = finding.unwrap()["settings"].as_array().unwrap().iter();
+    let settings = settings.map(|setting| {
+        let text = |key: &str| setting[key].as_str().unwrap().trim_end().to_owned();
+        FindingSetting {
+            system: text("system"),
+            key: text("key"),
+            yaml: text("yaml"),
+            scope: text("scope"),
+            side_effects: text("side_effects"),
+            undo: String::new(),
+        }
+    });
+    let settings = settings.collect();
+    let finding = Finding {
+        id: id.to_owned(),
+        title: id.to_owned(),
+        severity: Severity::High,
+        share_percent: 20.0,
+        low: 19.0,
+        high: 21.0,
+        saving: None,
+        evidence: Vec::new(),
+        reason: String::new(),
+        configured: Some("sampled at 100 %\nx: y".into()),
+        settings,
+        confidence: Confidence::Exact,
+        cells: Vec::new(),
+    };
+    let mut diagnosis = rich("x");
+    diagnosis.findings = vec![finding];
+    place(&mut diagnosis, pod);
+    diagnosis.findings.remove(0).settings
+}
+
+#[test]
+fn a_setting_is_written_for_the_workload_and_its_namespace() {
+    let pod = pod(&[("app", "web"), ("version", "v1")]);
+    let settings = placed("tracing", Some(&pod));
+    let [telemetry, operator, envoy] = settings.as_slice() else {
+        panic!("{settings:#?}");
+    };
+    assert_eq!(
+        telemetry.yaml,
+        "# configured now: sampled at 100 %\\x0ax: y\n\
+         apiVersion: telemetry.istio.io/v1\nkind: Telemetry\nmetadata:\n  name: tracing-web\n  namespace: shop\nspec:\n  \
+         selector:\n    matchLabels:\n      app: \"web\"\n  tracing:\n    - randomSamplingPercentage: 1.0"
+    );
+    assert_eq!(telemetry.scope, "the pods with app=web in shop");
+    assert_eq!(
+        telemetry.undo,
+        "kubectl delete telemetry.telemetry.istio.io tracing-web -n shop"
+    );
+    assert!(
+        operator.yaml.contains("kind: IstioOperator"),
+        "{operator:#?}"
+    );
+    assert_eq!(envoy.system, "envoy");
+    assert!(
+        envoy
+            .undo
+            .starts_with("Put back what is configured now: sampled")
+    );
+}
+
+#[test]
+fn the_narrowest_scope_comes_first() {
+    let pod = pod(&[("app.kubernetes.io/instance", "shop-web"), ("app", "web")]);
+    // The rules have the mesh first.
+    let settings = placed("access_log_write", Some(&pod));
+    let kinds: Vec<&str> = settings
+        .iter()
+        .map(|setting| {
+            setting
+                .yaml
+                .lines()
+                .find(|line| line.starts_with("kind"))
+                .unwrap_or("part")
+        })
+        .collect();
+    assert_eq!(kinds, ["kind: Telemetry", "kind: IstioOperator", "part"]);
+    assert!(
+        settings[0]
+            .yaml
+            .contains("app.kubernetes.io/instance: \"shop-web\""),
+        "{}",
+        settings[0].yaml
+    );
+    let lua = placed("lua", Some(&pod));
+    assert!(
+        lua[0]
+            .yaml
+            .contains("spec:\n  workloadSelector:\n    labels:\n      app"),
+        "{}",
+        lua[0].yaml
+    );
+}
+
+#[test]
+fn an_annotation_goes_into_the_template_of_the_workload() {
+    let settings = placed("throttled", Some(&pod(&[("app", "web")])));
+    let yaml = &settings[0].yaml;
+    assert!(
+        yaml.contains(
+            "# kubectl patch deployment web -n shop --patch-file FILE\nspec:\n  template:\n    metadata:\n      annotations:\n        \
+             sidecar.istio.io/proxyCPU: \"500m\"\n"
+        ),
+        "{yaml}"
+    );
+    assert!(settings[0].undo.starts_with("Remove the annotation"));
+}
+
+#[test]
+fn names_that_kubernetes_does_not_allow_are_written_nowhere() {
+    for (namespace, value) in [
+        ("shop", "web\"\n  evil: true"),
+        ("shop", ""),
+        ("shop", "-web"),
+        ("Shop\nevil: x", "web"),
+        ("", "web"),
+    ] {
+        let pod = PodNames {
+            namespace: namespace.to_owned(),
+            workload: Some(Workload {
+                kind: "Deployment".into(),
+                name: "web\nevil".into(),
+            }),
+            ..pod(&[("app", value)])
+        };
+        for id in ["tracing", "throttled", "lua"] {
+            for setting in placed(id, Some(&pod)) {
+                let all = format!("{}{}{}", setting.yaml, setting.scope, setting.undo);
+                assert!(!all.contains("evil"), "{all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_pod_the_rules_stand_as_they_are() {
+    let settings = placed("tracing", None);
+    assert!(settings[0].yaml.contains("\n  namespace: istio-system\n"));
+    assert_eq!(
+        settings[0].undo,
+        "kubectl delete telemetry.telemetry.istio.io mesh-default -n istio-system"
+    );
+}
+
+#[test]
+fn names_of_objects_are_short_and_allowed() {
+    assert_eq!(
+        object_name("access_log_write", "Web.v1"),
+        "access-log-write-web-v1"
+    );
+    assert!(object_name("tracing", &"x".repeat(200)).len() <= LONGEST_NAME);
+}
