@@ -10,7 +10,9 @@ use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use profiler_analysis::{diagnosis::DiagnosisRulesError, idle::IdleRulesError};
 use profiler_host::{container_names, name_sources::NameSources, process::ProcessTable};
-use profiler_model::{Recording, SampleKind, SampleSpec, Target, TaskId, TaskSpec, TaskState};
+use profiler_model::{
+    Recording, SampleKind, SampleSpec, Target, TaskId, TaskSpec, TaskState, overview::Overview,
+};
 use profiler_recording::{AbsentProbes, Collector, ProbeStatusSource};
 use profiler_symbolize::{
     Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod,
@@ -110,6 +112,8 @@ pub struct KernelSide {
     pub can_profile: bool,
     /// Everything above was recorded elsewhere.
     pub demo_data: bool,
+    /// The overview as it was then.
+    pub overview: Option<Overview>,
 }
 
 impl KernelSide {
@@ -128,6 +132,7 @@ impl KernelSide {
             node: NodeInfo::read(),
             can_profile: false,
             demo_data: false,
+            overview: None,
         }
     }
 
@@ -197,6 +202,7 @@ impl KernelSide {
             // The question for a helper is the smallest program.
             can_profile: is_embedded() && has_loop_helper().is_ok(),
             demo_data: false,
+            overview: None,
         })
     }
 }
@@ -266,7 +272,9 @@ impl App {
         } else {
             (NetworkWatch::off(), None)
         };
-        let overview = if config.overview == OverviewMode::On && !kernel.demo_data {
+        let overview = if let Some(recorded) = kernel.overview {
+            OverviewWatch::recorded(recorded)
+        } else if config.overview == OverviewMode::On && !kernel.demo_data {
             let readings = OverviewConfig {
                 period: OverviewConfig::PERIOD,
                 first: OverviewConfig::FIRST,

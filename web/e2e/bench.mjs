@@ -26,7 +26,7 @@ async function opened(mock, options = {}, prepare = async () => {}) {
   made.context.once("close", () => faults.push(...made.faults));
   await prepare(made.page);
   await made.page.goto(mock.url);
-  await made.page.waitForSelector("[role=grid]");
+  await made.page.waitForSelector(".overview-table, [role=grid]");
   return made;
 }
 

@@ -12,7 +12,7 @@ const tree = "[role=tree]";
 async function openTask(browser, mock, query) {
   const opened = await openPage(browser, mock.origin);
   await opened.page.goto(mock.url);
-  await opened.page.waitForSelector("[role=grid]");
+  await opened.page.waitForSelector(".overview-table, [role=grid]");
   await opened.page.goto(`${mock.origin}/?view=task&${query}`);
   await opened.page.waitForSelector(`${tree}, [data-function-table]`);
   return opened;
@@ -221,7 +221,7 @@ export async function flameChecks(checks, browser, mock, shots) {
       viewport: { width: 1000, height: 420 },
     });
     await page.goto(mock.url);
-    await page.waitForSelector("[role=grid]");
+    await page.waitForSelector(".overview-table, [role=grid]");
     await page.goto(`${mock.origin}/?view=task&id=4`);
     const map = page.locator(".flame-minimap");
     await map.waitFor();
@@ -414,7 +414,7 @@ export async function flameChecks(checks, browser, mock, shots) {
     });
     const { context, page, faults } = opened;
     await page.goto(mock.url);
-    await page.waitForSelector("[role=grid]");
+    await page.waitForSelector(".overview-table, [role=grid]");
     await page.goto(`${mock.origin}/?view=task&id=1`);
     await page.waitForSelector(tree);
     const box = await page.locator(".flame-canvas").boundingBox();

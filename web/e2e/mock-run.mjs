@@ -110,7 +110,7 @@ await checks.run("a wrong token gives the page that says where the right one is"
   await page.getByText("Invalid token").waitFor();
   await page.fill("#token", `${mock.origin}/#token=${TOKEN}`);
   await page.getByRole("button", { name: "Open" }).click();
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   await context.close();
 });
 
@@ -124,7 +124,7 @@ await checks.run("without a token nothing is shown but how to get one", async ()
 await checks.run("a new tab and a link in it take the token of a tab that is open", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   const other = await context.newPage();
   await other.goto(`${mock.origin}/?view=task&id=1`);
   await other.locator(".flame-canvas").waitFor();
@@ -151,7 +151,7 @@ await checks.run("an agent that is stopped is told within five seconds, and foun
 await checks.run("keys lead out of fields, to the first row, past the rail, and to the graph", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   const focused = () => page.evaluate(() => document.activeElement.getAttribute("role"));
   await page.keyboard.press("/");
   await page.keyboard.type("envoy");
@@ -173,7 +173,7 @@ await checks.run("keys lead out of fields, to the first row, past the rail, and 
   await page.locator(".flame-canvas").waitFor();
   assert((await focused()) === "tree", `a result begins with ${await focused()}`);
   await page.goto(`${mock.origin}/?view=pods`);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   const place = await page.evaluate(() => document.activeElement.className);
@@ -185,7 +185,7 @@ await checks.run("keys lead out of fields, to the first row, past the rail, and 
 await checks.run("a result runs again as it was, or with something changed", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   await page.goto(`${mock.origin}/?view=task&id=4`);
   const asked = () => page.waitForRequest((request) => request.method() === "POST");
   const [again] = await Promise.all([asked(), page.getByRole("button", { name: "Run again" }).click()]);

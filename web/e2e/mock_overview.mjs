@@ -29,11 +29,11 @@ const CASES = [
   },
   {
     answered: requests(35, 0, 12),
-    limit: { cores: 0.5, used_cores: 0.49, throttled_percent: 31 },
+    limit: { cores: 0.5, used_cores: 0.49, periods: 100, throttled_periods: 41 },
     troubles: [
       {
         level: "bad",
-        text: "its CPU limit stops it in 31 % of all periods (it uses 0.49 of 0.50 cores)",
+        text: "a CPU limit stops it in 41 % of the periods in which it runs (0.49 of 0.50 cores are used)",
       },
     ],
   },

@@ -12,7 +12,7 @@ export async function namesWalk(checks, browser, mock) {
     viewport: { width: 1280, height: 800 },
   });
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   const open = (query) => page.goto(`${mock.origin}/?${query}`);
 
   await checks.run("a container has its name and its id in lists", async () => {

@@ -15,7 +15,7 @@ const shot = async (name) => {
   if (SHOTS !== undefined) await page.screenshot({ path: `${SHOTS}/${name}.png` });
 };
 await page.goto(AGENT_URL);
-await page.waitForSelector("[role=grid] [role=row][data-row]");
+await page.waitForSelector(".overview-page h1");
 
 await checks.run("the function that changed most comes first and is significant", async () => {
   await page.goto(`${origin}/?view=task&id=${TASK}&tid=${THREAD}&base=${BASE}&tab=table`);

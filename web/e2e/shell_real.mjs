@@ -26,7 +26,7 @@ const shot = async (name) => {
   if (SHOTS !== undefined) await page.screenshot({ path: `${SHOTS}/shell-${name}.png` });
 };
 await page.goto(AGENT_URL);
-await page.waitForSelector("[role=grid] [role=row][data-row]");
+await page.waitForSelector(".overview-page h1");
 
 await checks.run("the pod shows what its sidecar uses of its CPU", async () => {
   await page.goto(inPod(APP_PID));

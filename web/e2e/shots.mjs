@@ -59,7 +59,7 @@ const only = process.argv[2];
 for (const colorScheme of ["light", "dark"]) {
   const { context, page, faults } = await openPage(browser, mock.origin, { colorScheme });
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   for (const [name, query] of PAGES) {
     if (only !== undefined && !name.includes(only)) continue;
     await page.goto(`${mock.origin}/?${query}`);

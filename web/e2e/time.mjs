@@ -32,7 +32,7 @@ async function pages(checks, browser, mock, shots) {
     const { context, page, faults } = await openPage(browser, mock.origin, { ...options, bypassCSP: true });
     page.setDefaultTimeout(WAIT_MS);
     await page.goto(mock.url);
-    await page.waitForSelector("[role=grid]");
+    await page.waitForSelector(".overview-table, [role=grid]");
     for (const [name, query, ready] of PAGES) {
       await checks.run(`accessible: ${name} (${theme})`, async () => {
         await visit(page, mock.origin, { query });
@@ -50,7 +50,7 @@ async function pages(checks, browser, mock, shots) {
   await checks.run("320 pixels wide: time and comparison are not cut off", async () => {
     const { context, page } = await openPage(browser, mock.origin, { viewport: { width: 320, height: 700 } });
     await page.goto(mock.url);
-    await page.waitForSelector("[role=grid]");
+    await page.waitForSelector(".overview-table, [role=grid]");
     for (const [name, query, ready] of PAGES) {
       await page.goto(`${mock.origin}/?${query}`);
       await page.waitForSelector(ready);
@@ -258,7 +258,7 @@ async function live(checks, browser, mock) {
     const { context, page, faults } = await openPage(browser, mock.origin);
     page.setDefaultTimeout(WAIT_MS);
     await page.goto(mock.url);
-    await page.waitForSelector("[role=grid]");
+    await page.waitForSelector(".overview-table, [role=grid]");
     await page.goto(`${mock.origin}/?view=task&id=6`);
     await page.locator(".flame-canvas").waitFor();
     const isProfile = (request) => /tasks\/6\/profile/.test(request.url());
@@ -300,7 +300,7 @@ export async function timeWalk(checks, shots) {
   const { context, page, faults } = await openPage(browser, mock.origin);
   page.setDefaultTimeout(WAIT_MS);
   await page.goto(mock.url);
-  await page.waitForSelector("[role=grid]");
+  await page.waitForSelector(".overview-table, [role=grid]");
   await heatMaps(checks, page, mock);
   await timeOrder(checks, page, mock);
   await comparison(checks, page, mock);

@@ -140,7 +140,7 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}.png` });
   };
   await page.goto(agentUrl);
-  await page.locator("[role=grid]").waitFor();
+  await page.locator(".overview-table, [role=grid]").first().waitFor();
   const table = await ask(`/tasks/${task}/edges`);
   const map = `${origin}/?view=task&id=${task}`;
 

@@ -34,6 +34,8 @@ const THROTTLED: Thresholds = Thresholds {
     warning: 0.05,
     bad: 0.25,
 };
+/// Fewer periods are no trouble: that is half a second.
+const LEAST_THROTTLED: u64 = 5;
 /// Of the time in which threads could run.
 const WAITING: Thresholds = Thresholds {
     warning: 0.3,
@@ -47,8 +49,9 @@ const NEAR_LIMIT: f64 = 0.9;
 /// p95 is held against its median over earlier readings: so many times, and so many milliseconds more.
 const SLOWER_TIMES: f64 = 2.0;
 const SLOWER_MS: f64 = 10.0;
-/// Earlier readings that this takes: two minutes.
-const LEAST_HISTORY: usize = 12;
+/// Earlier readings that this takes, and the time that they must span.
+const LEAST_HISTORY: usize = 10;
+const LEAST_HISTORY_NS: u64 = 100_000_000_000;
 /// Requests from which on p95 is compared.
 const LEAST_REQUESTS: u64 = 20;
 
@@ -189,8 +192,14 @@ fn errors(requests: &OverviewRequests, what: &str) -> Option<Trouble> {
 
 fn slower(requests: &OverviewRequests, history: &[OverviewPoint]) -> Option<Trouble> {
     let now = requests.p95?;
-    let mut earlier: Vec<f64> = history.iter().filter_map(|point| point.p95_ms).collect();
-    if earlier.len() < LEAST_HISTORY || requests.count < LEAST_REQUESTS {
+    let known = || history.iter().filter(|point| point.p95_ms.is_some());
+    let span_ns = match (known().next(), known().next_back()) {
+        (Some(first), Some(last)) => last.at_ns.saturating_sub(first.at_ns),
+        _ => 0,
+    };
+    let mut earlier: Vec<f64> = known().filter_map(|point| point.p95_ms).collect();
+    let is_enough = earlier.len() >= LEAST_HISTORY && span_ns >= LEAST_HISTORY_NS;
+    if !is_enough || requests.count < LEAST_REQUESTS {
         return None;
     }
     earlier.sort_by(f64::total_cmp);
@@ -211,21 +220,24 @@ fn limited(limit: &OverviewLimit) -> Option<Trouble> {
     let OverviewLimit {
         cores,
         used_cores,
-        throttled_percent,
+        periods,
+        throttled_periods,
     } = *limit;
     let used = format!("{used_cores:.2} of {cores:.2} cores");
-    let throttled = throttled_percent.unwrap_or(0.0);
-    if let Some(level) = THROTTLED.level(throttled / 100.0) {
+    let (periods, throttled) = (periods.unwrap_or(0), throttled_periods.unwrap_or(0));
+    let level = THROTTLED.level(at_least(throttled, periods));
+    if let Some(level) = level.filter(|_| throttled >= LEAST_THROTTLED) {
+        let of = 100.0 * float(throttled) / float(periods);
         return Some(Trouble {
             level,
             text: format!(
-                "its CPU limit stops it in {throttled:.0} % of all periods (it uses {used})"
+                "a CPU limit stops it in {of:.0} % of the periods in which it runs ({used} are used)"
             ),
         });
     }
     (used_cores >= NEAR_LIMIT * cores).then(|| Trouble {
         level: TroubleLevel::Warning,
-        text: format!("it is near its CPU limit: it uses {used}"),
+        text: format!("it is near a CPU limit: {used} are used"),
     })
 }
 

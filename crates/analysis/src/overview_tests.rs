@@ -56,22 +56,23 @@ fn texts(row: &OverviewRow) -> Vec<(TroubleLevel, &str)> {
         .collect()
 }
 
-fn limit(used_cores: f64, throttled_percent: f64) -> OverviewLimit {
+fn limit(used_cores: f64, throttled_periods: u64) -> OverviewLimit {
     OverviewLimit {
         cores: 1.0,
         used_cores,
-        throttled_percent: Some(throttled_percent),
+        periods: Some(100),
+        throttled_periods: Some(throttled_periods),
     }
 }
 
 fn points(p95_ms: f64, count: usize) -> Vec<OverviewPoint> {
-    let point = OverviewPoint {
-        at_ns: 0,
+    let point = |number: usize| OverviewPoint {
+        at_ns: number as u64 * 10_000_000_000,
         cores: None,
         requests_per_s: None,
         p95_ms: Some(p95_ms),
     };
-    vec![point; count]
+    (0..count).map(point).collect()
 }
 
 #[test]
@@ -82,7 +83,14 @@ fn a_healthy_pod_is_not_accused() {
             row.answered = Some(requests(20, 1, 20.0));
         }),
         with("half of its limit", |row| {
-            row.cpu.limit = Some(limit(0.5, 4.0));
+            row.cpu.limit = Some(limit(0.5, 4));
+        }),
+        with("two periods, of which one was used up", |row| {
+            row.cpu.limit = Some(OverviewLimit {
+                periods: Some(2),
+                throttled_periods: Some(1),
+                ..limit(0.01, 0)
+            });
         }),
         with("one late segment", |row| {
             row.segments = Some(OverviewSegments {
@@ -109,7 +117,7 @@ fn a_healthy_pod_is_not_accused() {
     }
     assert_eq!(
         summary(&rows),
-        "Nothing needs attention: 7 pods, 602 requests/s answered."
+        "Nothing needs attention: 8 pods, 702 requests/s answered."
     );
 }
 
@@ -123,7 +131,7 @@ fn each_trouble_has_its_numbers() {
         row.cpu = OverviewCpu {
             cores: Some(0.5),
             waiting: Some(0.4),
-            limit: Some(limit(0.97, 31.0)),
+            limit: Some(limit(0.97, 41)),
         };
         row.segments = Some(OverviewSegments {
             sent: 980,
@@ -140,7 +148,7 @@ fn each_trouble_has_its_numbers() {
             ),
             (
                 Bad,
-                "its CPU limit stops it in 31 % of all periods (it uses 0.97 of 1.00 cores)"
+                "a CPU limit stops it in 41 % of the periods in which it runs (0.97 of 1.00 cores are used)"
             ),
             (
                 Warning,
@@ -160,12 +168,12 @@ fn each_trouble_has_its_numbers() {
             ),
         ]
     );
-    let near = with("near", |row| row.cpu.limit = Some(limit(0.95, 0.0)));
+    let near = with("near", |row| row.cpu.limit = Some(limit(0.95, 0)));
     assert_eq!(
         texts(&near),
         [(
             Warning,
-            "it is near its CPU limit: it uses 0.95 of 1.00 cores"
+            "it is near a CPU limit: 0.95 of 1.00 cores are used"
         )]
     );
 }

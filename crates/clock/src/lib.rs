@@ -35,6 +35,11 @@ pub fn started_wall_ns(start_ticks: u64) -> u64 {
     wall_ns().saturating_sub(age_ns)
 }
 
+/// When a process started, on [`steady_ns`]; `start_ticks` is that of `/proc/PID/stat`, so in steps of 10 ms.
+pub fn started_steady_ns(start_ticks: u64) -> u64 {
+    start_ns(start_ticks)
+}
+
 /// CPU time of the calling thread since it began, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)

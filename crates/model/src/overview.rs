@@ -12,7 +12,7 @@ pub struct Overview {
     /// When the values were read, in nanoseconds since the Unix epoch; null before there are any.
     #[schema(required)]
     pub read_ns: Option<u64>,
-    /// Seconds between two readings.
+    /// Seconds between two readings, at least: on a node with very many processes they are more.
     pub period_s: f64,
     /// CPU time of the agent's threads that read, in percent of one core, since they began.
     #[schema(required)]
@@ -86,7 +86,7 @@ pub struct OverviewRow {
     /// Requests that it sent to others, through its sidecar.
     #[schema(required)]
     pub sent: Option<OverviewRequests>,
-    /// Why neither is known.
+    /// Why neither is known, or not of all its Envoys.
     #[schema(required)]
     pub requests_unknown: Option<String>,
     /// Of its network namespace; null on rows of the node, which share one.
@@ -94,7 +94,7 @@ pub struct OverviewRow {
     pub segments: Option<OverviewSegments>,
     /// The worst first.
     pub troubles: Vec<Trouble>,
-    /// The last ten minutes, the oldest first, at most 60.
+    /// The last ten minutes, the oldest first, at most 120.
     pub history: Vec<OverviewPoint>,
 }
 
@@ -113,21 +113,24 @@ pub struct OverviewCpu {
     /// Threads that could have run and had no CPU, on average.
     #[schema(required)]
     pub waiting: Option<f64>,
-    /// The quota that is used most.
+    /// The quota that stops it most, or else the one that it uses most. One that other rows share counts where this row has half of its use.
     #[schema(required)]
     pub limit: Option<OverviewLimit>,
 }
 
-/// A CPU quota.
+/// A CPU quota, which may be that of one container of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OverviewLimit {
     /// What it allows.
     pub cores: f64,
-    /// What the processes below it used.
+    /// What was used of it, also by processes that have ended.
     pub used_cores: f64,
-    /// Periods in which it was used up, in percent of those in which something ran; null without such periods.
+    /// Periods in which something ran below it; null with one reading only.
     #[schema(required)]
-    pub throttled_percent: Option<f64>,
+    pub periods: Option<u64>,
+    /// Those of them in which it was used up.
+    #[schema(required)]
+    pub throttled_periods: Option<u64>,
 }
 
 /// Requests by Envoy's own counters.
@@ -171,7 +174,7 @@ pub struct Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleLevel {
-    /// What it asks of others is slow or fails.
+    /// What it asks of others fails.
     Elsewhere,
     Warning,
     Bad,
@@ -187,7 +190,7 @@ pub struct OverviewPoint {
     /// Of requests that it answered, else of those that it sent.
     #[schema(required)]
     pub requests_per_s: Option<f64>,
-    /// The upper end.
+    /// Of requests that it answered; the upper end.
     #[schema(required)]
     pub p95_ms: Option<f64>,
 }

@@ -68,6 +68,7 @@ export type {
   NetworkEdges,
   NodeOverview,
   OffCpuMode,
+  OverviewLimit,
   OverviewRequests,
   OverviewRow,
   OverviewTime,

@@ -2,7 +2,7 @@
 
 import type { CheckupComparison } from "../api/types";
 import { wordsOf } from "./cell";
-import { microsChange, perRequest, points, sortedRows, totalText } from "./checkup_compare";
+import { sortedRows, totalText } from "./checkup_compare";
 import { micros } from "./diagnosis";
 import { visible } from "./format";
 
@@ -52,10 +52,9 @@ export function cardLines(
   for (const row of sortedRows(rows)
     .filter(({ significant }) => significant)
     .slice(0, MOST_ROWS)) {
-    const saved = perRequest(row);
-    const change =
-      saved === null ? `${points(row.change)} points` : `${microsChange(saved)} for each request`;
-    lines.push({ kind: "text", text: `${visible(wordsOf(row.feature))}: ${change}` });
+    // What was tested is the share.
+    const share = `${row.a_percent.toFixed(1)} → ${row.b_percent.toFixed(1)} % of the CPU`;
+    lines.push({ kind: "text", text: `${visible(wordsOf(row.feature))}: ${share}` });
   }
   for (const [title, list] of [
     ["Gone", findings.gone],

@@ -1,7 +1,8 @@
 // What is being measured on a page, and whether that has ended.
 
-import type { Task } from "../api/types";
-import { goodSamples, resolutionPoints } from "./estimate";
+import type { Diagnosis, Task } from "../api/types";
+import { wordsOf } from "./cell";
+import { visible } from "./format";
 import type { PageState } from "./query_state";
 import { isFinal } from "./task_list";
 
@@ -13,16 +14,25 @@ function endingOf(tasks: readonly Task[]): Ending | null {
   return tasks.every(({ state }) => state === "failed") ? "failed" : "done";
 }
 
-/** Of the task, the group or the check-up that a page shows; null for other pages, and where nothing is known of it. */
-export function endingShown(
-  { view, id }: Pick<PageState, "view" | "id">,
-  tasks: ReadonlyMap<string, Task>,
-): Ending | null {
+/** A task, or the tasks of a check-up or another group. */
+export interface Measured {
+  readonly view: "task" | "checkup";
+  readonly id: string;
+}
+
+/** What is measured on a page; of a comparison that is the later one. */
+export function measuredOn({ view, id, b }: Pick<PageState, "view" | "id" | "b">): Measured | null {
+  if (view === "task") return { view, id };
+  if (view === "checkup" || view === "group") return { view: "checkup", id };
+  return view === "compare-checkups" ? { view: "checkup", id: b } : null;
+}
+
+/** How far it is; null where nothing is known of it. */
+export function endingOfMeasured({ view, id }: Measured, tasks: ReadonlyMap<string, Task>): Ending | null {
   if (view === "task") {
     const task = tasks.get(id);
     return endingOf(task === undefined ? [] : [task]);
   }
-  if (view !== "checkup" && view !== "group") return null;
   return endingOf([...tasks.values()].filter(({ group }) => group === id));
 }
 
@@ -33,19 +43,20 @@ export function endingMark(ending: Ending | null, wasRunning: boolean): string {
   return ending === "done" ? "✓ " : "✗ ";
 }
 
-/** A cost of this share is looked at. */
-const SHARE = 0.1;
-/** From so many samples on it is told well enough. */
-export const ENOUGH_SAMPLES = goodSamples(SHARE);
+/** The largest cost is told well enough within so many points, over so many seconds: those of one second are alike. */
+const ENOUGH_POINTS = 2;
+const ENOUGH_SECONDS = 5;
 
-/** What the samples so far are good for. */
-export function enoughText(samples: number): { readonly enough: boolean; readonly text: string } {
-  const points = resolutionPoints(samples, SHARE);
-  if (points === null) return { enough: false, text: "No samples yet." };
-  const enough = samples >= ENOUGH_SAMPLES;
-  const exact = `a cost of 10 % reads 10 ± ${points.toFixed(1)} %`;
-  return {
-    enough,
-    text: enough ? `Enough samples: ${exact}.` : `So far ${exact}.`,
-  };
+/** What the results so far are good for, by the interval of the largest cost. */
+export function enoughText(diagnosis: Pick<Diagnosis, "matrix" | "window"> | null): {
+  readonly enough: boolean;
+  readonly text: string;
+} {
+  const largest = diagnosis?.matrix.rows.toSorted((a, b) => b.share_percent - a.share_percent)[0];
+  if (diagnosis === null || largest === undefined) return { enough: false, text: "No samples yet." };
+  const { feature, share_percent, low, high } = largest;
+  const points = Math.max(share_percent - low, high - share_percent);
+  const enough = points <= ENOUGH_POINTS && diagnosis.window.duration_s >= ENOUGH_SECONDS;
+  const exact = `the largest cost, ${visible(wordsOf(feature))}, is ${share_percent.toFixed(1)} ± ${points.toFixed(1)} points`;
+  return { enough, text: enough ? `Enough samples: ${exact}.` : `So far ${exact}.` };
 }

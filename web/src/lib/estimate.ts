@@ -24,11 +24,6 @@ export function roughly(value: number): string {
 /** A share is told well enough within so many points. */
 const GOOD_POINTS = 2;
 
-/** Samples that this takes. */
-export function goodSamples(share: number): number {
-  return Math.ceil((Z95 ** 2 * share * (1 - share)) / (GOOD_POINTS / 100) ** 2);
-}
-
 /** Seconds after which a share of 10 % is told within that; rounded up to what people type. */
 function goodSeconds(seconds: number, points: number): number {
   const needed = seconds * (points / GOOD_POINTS) ** 2;

@@ -26,11 +26,12 @@ const AGAIN_MS = 2_000;
 /** Time between answers, in times of what one took: a large one is asked for less often. */
 const REST = 8;
 
-/** `again` says of an answer that another is worth asking for; `keys` name what is asked for. */
+/** `again` says of an answer that another is worth asking for; `keys` name what is asked for; `againMs` is the least time between two questions. */
 export function useAnswer<T>(
   load: (signal: AbortSignal) => Promise<T>,
   again: (value: T) => boolean,
   keys: readonly unknown[],
+  againMs: number = AGAIN_MS,
 ): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ value: null, failure: null });
   useEffect(() => {
@@ -45,7 +46,7 @@ export function useAnswer<T>(
         const value = await load(stop.signal);
         if (stop.signal.aborted) return;
         setAnswer({ value, failure: null });
-        const rest = Math.max(AGAIN_MS, (performance.now() - asked) * REST);
+        const rest = Math.max(againMs, (performance.now() - asked) * REST);
         if (again(value)) timer = setTimeout(ask, rest);
       } catch (error) {
         if (stop.signal.aborted) return;

@@ -18,7 +18,7 @@ export function CheckupProgress({ checkup, diagnosis }: { checkup: Checkup; diag
     .map(({ id }) => known?.get(id))
     .filter((task) => task !== undefined)
     .filter((task) => !isFinal(task));
-  const { enough, text } = enoughText(diagnosis?.coverage.samples ?? 0);
+  const { enough, text } = enoughText(diagnosis ?? null);
   return (
     <section class="card checkup-progress" aria-label={`Progress of ${checkup.id}`} data-progress>
       <p>

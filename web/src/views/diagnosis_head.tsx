@@ -6,6 +6,7 @@ import { DIAGNOSABLE, estimateText, reasonOf, share, throttledText } from "../li
 import { count, duration, fileName, moment, visible } from "../lib/format";
 import { NAMED_FRAMES } from "../lib/names_quality";
 import { patchRoute } from "../state/route";
+import { Choice } from "./choice";
 import { Unknown } from "./unknown";
 
 function Fact({ title, help, children }: { title: string; help?: string; children: ComponentChildren }) {
@@ -135,23 +136,53 @@ function Unnamed({ coverage }: { coverage: Coverage }) {
   );
 }
 
-/** Which of several processes the document is about. */
-export function ProcessChoice({ diagnosis, pid }: { diagnosis: Diagnosis; pid: number | null }) {
-  const { processes } = diagnosis;
+type Processes = Diagnosis["processes"];
+/** Processes of each document as a whole: one that is about a single process knows no other. */
+const known = new Map<string, Processes>();
+/** So many are buttons side by side. */
+const MOST_BUTTONS = 4;
+const LONGEST_COMM = 60;
+
+/** Which of several processes the document is about. `of` is what is diagnosed. */
+export function ProcessChoice({
+  diagnosis,
+  pid,
+  of,
+}: {
+  diagnosis: Diagnosis;
+  pid: number | null;
+  of: string;
+}) {
+  if (pid === null) known.set(of, diagnosis.processes);
+  const processes = known.get(of) ?? diagnosis.processes;
   const listed = processes.some((process) => process.pid === pid);
   if (processes.length < 2 && pid === null) return null;
+  const value = pid === null ? "" : String(pid);
+  const set = (next: string): void => patchRoute({ pid: next === "" ? null : Number(next) });
+  if (processes.length <= MOST_BUTTONS && (listed || pid === null)) {
+    const title = ({ comm, pid: own, rule_set }: Processes[number]): string =>
+      `${visible(comm).slice(0, LONGEST_COMM)} ${own}${rule_set === "envoy" ? " (proxy)" : ""}`;
+    return (
+      <Choice
+        label="About"
+        value={value}
+        choices={[
+          ["", "All of it"],
+          ...processes.map((process) => [String(process.pid), title(process)] as const),
+        ]}
+        set={set}
+      />
+    );
+  }
   return (
     <label class="process-choice">
       <span class="muted">About</span>{" "}
-      <select
-        value={pid === null ? "" : String(pid)}
-        onChange={({ currentTarget: { value } }) => patchRoute({ pid: value === "" ? null : Number(value) })}
-      >
+      <select value={value} onChange={(event) => set(event.currentTarget.value)}>
         <option value="">all processes</option>
         {pid !== null && !listed && <option value={String(pid)}>pid {pid}</option>}
         {processes.map((process) => (
           <option key={process.pid} value={String(process.pid)}>
-            {visible(process.comm).slice(0, 60)} {process.pid} ({share(process.share_percent)}
+            {visible(process.comm).slice(0, LONGEST_COMM)} {process.pid} ({share(process.share_percent)}
             {process.rule_set === "generic" ? "" : `, rules for ${process.rule_set}`})
           </option>
         ))}

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import { api } from "../api/client";
-import type { NodeOverview, OverviewRow, RowCheckup, Trouble } from "../api/types";
+import type { NodeOverview, OverviewLimit, OverviewRow, RowCheckup, Trouble } from "../api/types";
 import { clock, moment, visible } from "../lib/format";
 import {
   below,
@@ -29,6 +29,8 @@ const CHECKUP_S = 30;
 /** Readings of a sparkline: ten minutes. */
 const SLOTS = 60;
 const COLUMNS = 9;
+/** Time between two questions: the agent reads each ten seconds. */
+const READ_MS = 5_000;
 /** Rows that are drawn before more are asked for. */
 const MOST_ROWS = 100;
 
@@ -50,11 +52,17 @@ function Trend({ row, value }: { row: OverviewRow; value: "cores" | "requests_pe
   return <Sparkline values={values} top={Number.MIN_VALUE} slots={SLOTS} />;
 }
 
+function limitText({ cores, used_cores, periods, throttled_periods }: OverviewLimit): string {
+  const used = `${used_cores.toFixed(2)} of a CPU limit of ${cores.toFixed(2)} cores are used`;
+  if (periods === null || throttled_periods === null) return used;
+  return `${used}; it was used up in ${throttled_periods} of ${periods} periods`;
+}
+
 function Requests({ row }: { row: OverviewRow }) {
   const { requests, areSent } = requestsOf(row);
   if (requests === null) return unknown(row.requests_unknown ?? "Known after the second reading");
   return (
-    <span class="trend">
+    <span class="trend" title={row.requests_unknown === null ? undefined : visible(row.requests_unknown)}>
       <Trend row={row} value="requests_per_s" />
       <span>
         {areSent && (
@@ -62,6 +70,7 @@ function Requests({ row }: { row: OverviewRow }) {
             out{" "}
           </span>
         )}
+        {row.requests_unknown !== null && <span class="warn">▲ </span>}
         {rate(requests.per_s)}
       </span>
     </span>
@@ -100,16 +109,9 @@ function Cpu({ row }: { row: OverviewRow }) {
       <span>
         {cores.toFixed(2)}
         {limit !== null && (
-          <span
-            class="muted"
-            title={`A CPU limit of ${limit.cores.toFixed(2)} cores, of which ${limit.used_cores.toFixed(2)} are used${
-              limit.throttled_percent === null
-                ? ""
-                : `; used up in ${limit.throttled_percent.toFixed(0)} % of the periods`
-            }`}
-          >
+          <span class="muted" title={limitText(limit)}>
             {" "}
-            / {limit.cores.toFixed(2)}
+            · {limit.used_cores.toFixed(2)}/{limit.cores.toFixed(2)}
           </span>
         )}
       </span>
@@ -140,12 +142,7 @@ function Retransmits({ row }: { row: OverviewRow }) {
 
 function LastCheckup({ found }: { found: RowCheckup | undefined }) {
   if (found === undefined) return <span class="muted">none</span>;
-  const text =
-    found.state === "running"
-      ? "running…"
-      : found.state === "finished"
-        ? (found.verdict ?? "finished")
-        : found.state;
+  const text = found.state === "running" ? "running…" : (found.verdict ?? found.state);
   return (
     <PageLink class="last-verdict" to={{ view: "checkup", id: found.id }} title={visible(text)}>
       <span class="verdict-text">{visible(text)}</span>
@@ -274,7 +271,7 @@ function Table({
         <thead>
           <tr>
             <th scope="col">Pod</th>
-            <th scope="col" class="numeric" title="By Envoy's own counters; the line is the last ten minutes">
+            <th scope="col" class="numeric" title="By Envoy's own counters; the line is the last minutes">
               Requests/s
             </th>
             <th scope="col" class="numeric" title="Answers with status 5xx">
@@ -368,16 +365,6 @@ function Body({ answer: { value, failure }, q }: { answer: Answer<NodeOverview>;
     ) : (
       <ErrorBox title="The overview cannot be shown" detail={failure.detail} hint={failure.hint} />
     );
-  if (meta.value?.demo_data === true)
-    return (
-      <Empty title="Demo data have no overview">
-        <p>
-          It is read from a live node. The recorded results are under{" "}
-          <PageLink to={{ view: "tasks" }}>Tasks</PageLink>, the processes under{" "}
-          <PageLink to={{ view: "pods" }}>Pods</PageLink>.
-        </p>
-      </Empty>
-    );
   if (!value.is_on)
     return (
       <Empty title="The overview is off">
@@ -393,7 +380,7 @@ function Body({ answer: { value, failure }, q }: { answer: Answer<NodeOverview>;
 
 export function OverviewPage() {
   const { q } = route.value;
-  const answer = useAnswer(api.overview, () => true, []);
+  const answer = useAnswer(api.overview, () => true, [], READ_MS);
   return (
     <section class="overview-page">
       <div class="toolbar">

@@ -12,17 +12,16 @@ use profiler_model::{
     printable::printable_within,
 };
 
-/// Labels that tell one workload from others, the best first.
-const LABELS: [&str; 4] = [
-    "app.kubernetes.io/instance",
-    "app",
-    "app.kubernetes.io/name",
-    "k8s-app",
-];
+/// Labels that name a workload; one of them has to be there.
+const NAMING: [&str; 3] = ["app", "app.kubernetes.io/name", "k8s-app"];
+/// Labels that tell it from others of the same name: all releases and all parts of an application share the others.
+const MORE: [&str; 2] = ["app.kubernetes.io/instance", "app.kubernetes.io/component"];
 /// Longest name of an object, and longest value of a label.
 const LONGEST_NAME: usize = 63;
 /// Columns of what is configured now.
 const CONFIGURED: usize = 120;
+/// Kinds of which one object counts for a workload (`istioctl analyze`: IST0110, IST0159).
+const SINGLE: [&str; 2] = ["Telemetry", "Sidecar"];
 /// Whose pod templates can have annotations.
 const TEMPLATED: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
@@ -82,35 +81,66 @@ fn placed_setting(
     if object.kind == "Pod" {
         return (Reach::Workload, annotated(setting, now.as_deref(), pod));
     }
+    if object.has_selector {
+        // It chooses others than this pod.
+        setting.undo = saved(&object, &object.name, &object.namespace);
+        return (Reach::Namespace, commented(setting, now.as_deref()));
+    }
     let mut reach = Reach::Namespace;
+    let mut is_new = false;
     let mut name = object.name.clone();
     if let (Some(pod), Some(namespace)) = (pod, namespace) {
         let mut yaml = setting.yaml.replace(
             &format!("\n  namespace: {}", object.namespace),
             &format!("\n  namespace: {namespace}"),
         );
-        if let (Some((label, value)), Some(selector)) = (label(pod), object.selector()) {
+        let labels = labels(pod);
+        if let (Some((_, value)), Some(selector)) = (labels.first(), object.selector()) {
             name = object_name(finding, value);
+            is_new = true;
             yaml = yaml.replace(
                 &format!("\n  name: {}", object.name),
                 &format!("\n  name: {name}"),
             );
-            let chosen = format!("\nspec:\n  {selector}\n      {label}: {value:?}");
+            let mut chosen = format!("\nspec:\n  {selector}");
+            for (label, value) in &labels {
+                // Writing to a String cannot fail.
+                let _infallible = write!(chosen, "\n      {label}: {value:?}");
+            }
             yaml = yaml.replacen("\nspec:", &chosen, 1);
             reach = Reach::Workload;
-            setting.scope = format!("the pods with {label}={value} in {namespace}");
+            let all: Vec<String> = labels
+                .iter()
+                .map(|(label, value)| format!("{label}={value}"))
+                .collect();
+            setting.scope = format!("the pods with {} in {namespace}", all.join(", "));
+            if SINGLE.contains(&object.kind.as_str()) {
+                setting.side_effects = format!(
+                    "{} Istio takes one {} for each workload: where there is one, add this to it.",
+                    setting.side_effects, object.kind
+                );
+            }
         } else {
             setting.scope = format!("{}; written for {namespace}", setting.scope);
         }
         setting.yaml = yaml;
     }
     let namespace = namespace.unwrap_or(&object.namespace);
-    setting.undo = format!(
-        "kubectl delete {}.{} {name} -n {namespace}",
-        object.kind.to_lowercase(),
-        object.group
-    );
+    setting.undo = if is_new {
+        format!("kubectl delete {} {name} -n {namespace}", object.resource())
+    } else {
+        saved(&object, &name, namespace)
+    };
     (reach, commented(setting, now.as_deref()))
+}
+
+/// How an object is undone that may have been there before.
+fn saved(object: &Object, name: &str, namespace: &str) -> String {
+    format!(
+        "Keep what is there before you apply it (kubectl get {} {name} -n {namespace} -o yaml > before.yaml), and apply that; where \
+         there was none, delete it.",
+        object.resource()
+    )
 }
 
 /// An annotation is written into the template that pods are made from.
@@ -143,6 +173,10 @@ fn annotated(
         }
         yaml.trim_end().clone_into(&mut setting.yaml);
         setting.scope = format!("the pods of {kind} {name} in {namespace}, from their start on");
+        setting.side_effects = format!(
+            "{} All pods of {name} are replaced, one after another.",
+            setting.side_effects
+        );
     }
     commented(setting, now)
 }
@@ -184,6 +218,11 @@ impl Object {
         })
     }
 
+    /// As `kubectl` takes it.
+    fn resource(&self) -> String {
+        format!("{}.{}", self.kind.to_lowercase(), self.group)
+    }
+
     /// How objects of its kind choose workloads, up to the labels; `None` where they do not, and where the YAML chooses already.
     fn selector(&self) -> Option<&'static str> {
         match self.kind.as_str() {
@@ -195,12 +234,20 @@ impl Object {
     }
 }
 
-/// The label that chooses the pod's workload.
-fn label(pod: &PodNames) -> Option<(&'static str, &str)> {
-    LABELS.into_iter().find_map(|label| {
+/// The labels that choose the pod's workload, its name first; none where nothing names it.
+fn labels(pod: &PodNames) -> Vec<(&'static str, &str)> {
+    let of = |label: &'static str| {
         let value = pod.labels.get(label)?;
         is_label_value(value).then_some((label, value.as_str()))
-    })
+    };
+    let naming: Vec<_> = NAMING.into_iter().filter_map(of).collect();
+    if naming.is_empty() {
+        return naming;
+    }
+    naming
+        .into_iter()
+        .chain(MORE.into_iter().filter_map(of))
+        .collect()
 }
 
 /// `tracing-web`: of the finding and the workload.

@@ -109,9 +109,14 @@ fn the_narrowest_scope_comes_first() {
     assert!(
         settings[0]
             .yaml
-            .contains("app.kubernetes.io/instance: \"shop-web\""),
+            .contains("      app: \"web\"\n      app.kubernetes.io/instance: \"shop-web\"\n"),
         "{}",
         settings[0].yaml
+    );
+    let effects = &settings[0].side_effects;
+    assert!(
+        effects.contains("one Telemetry for each workload"),
+        "{effects}"
     );
     let lua = placed("lua", Some(&pod));
     assert!(
@@ -135,6 +140,11 @@ fn an_annotation_goes_into_the_template_of_the_workload() {
         "{yaml}"
     );
     assert!(settings[0].undo.starts_with("Remove the annotation"));
+    let effects = &settings[0].side_effects;
+    assert!(
+        effects.ends_with("All pods of web are replaced, one after another."),
+        "{effects}"
+    );
 }
 
 #[test]
@@ -169,8 +179,25 @@ fn without_a_pod_the_rules_stand_as_they_are() {
     assert!(settings[0].yaml.contains("\n  namespace: istio-system\n"));
     assert_eq!(
         settings[0].undo,
-        "kubectl delete telemetry.telemetry.istio.io mesh-default -n istio-system"
+        "Keep what is there before you apply it (kubectl get telemetry.telemetry.istio.io mesh-default -n istio-system -o yaml > \
+         before.yaml), and apply that; where there was none, delete it."
     );
+}
+
+#[test]
+fn a_release_alone_names_no_workload_and_a_selector_of_its_own_is_kept() {
+    let release = pod(&[("app.kubernetes.io/instance", "shop")]);
+    let settings = placed("tracing", Some(&release));
+    let yaml = &settings[0].yaml;
+    assert!(yaml.contains("\n  namespace: shop\n"), "{yaml}");
+    assert!(!yaml.contains("selector"), "{yaml}");
+    assert!(settings[0].undo.starts_with("Keep what is there"));
+    let monitor = placed("admin", Some(&pod(&[("app", "web")])));
+    let mut monitor = monitor
+        .iter()
+        .filter(|setting| setting.yaml.contains("PodMonitor"));
+    let yaml = &monitor.next().unwrap().yaml;
+    assert!(yaml.contains("\n  namespace: istio-system\n"), "{yaml}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub fn overview_table(overview: &Overview, rows: usize) -> Text {
     ));
     text.blank();
     text.line(format_args!(
-        "{} {:>8} {:>6} {:>7} {:>6} {:>6} {:>5} {:>5} {:>8}  ATTENTION",
+        "{} {:>8} {:>6} {:>7} {:>6} {:>10} {:>5} {:>5} {:>8}  ATTENTION",
         left("POD", TITLE),
         "REQ/S",
         "5xx %",
@@ -76,14 +76,21 @@ fn line(row: &OverviewRow) -> String {
     let p95 = of(|requests| requests.p95.map(|time| time.to_ms));
     let p95 = p95.map_or_else(|| UNKNOWN.to_owned(), |ms| format!("<{ms:.0}"));
     let limit = row.cpu.limit;
+    let throttled = limit.and_then(|limit| {
+        let (periods, throttled) = (limit.periods?, limit.throttled_periods?);
+        (periods > 0).then(|| 100.0 * float(throttled) / float(periods))
+    });
     let trouble = row.troubles.first().map_or("", |trouble| &trouble.text);
     format!(
-        "{} {rate:>8} {:>6} {p95:>7} {:>6} {:>6} {:>5} {:>5} {:>8}  {}",
+        "{} {rate:>8} {:>6} {p95:>7} {:>6} {:>10} {:>5} {:>5} {:>8}  {}",
         left(&printable_within(&row.title, TITLE), TITLE),
         number(errors, 1),
         number(row.cpu.cores, 2),
-        number(limit.map(|limit| limit.cores), 2),
-        number(limit.and_then(|limit| limit.throttled_percent), 0),
+        limit.map_or_else(
+            || UNKNOWN.to_owned(),
+            |limit| format!("{:.2}/{:.2}", limit.used_cores, limit.cores)
+        ),
+        number(throttled, 0),
         number(row.cpu.waiting, 2),
         number(row.segments.map(|segments| segments.retransmitted_per_s), 1),
         printable_within(trouble, TROUBLE),

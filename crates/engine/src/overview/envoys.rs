@@ -1,13 +1,13 @@
 //! What Envoys count, asked again and again: a thread for each, in its network namespace and without capabilities.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     time::{Duration, Instant},
 };
@@ -18,17 +18,26 @@ use profiler_host::envoy_admin::{self, EnvoyAdmin, EnvoyAdminError, HttpTraffic}
 use profiler_model::ProcessKey;
 use profiler_sandbox::{broker, confine::Reach};
 
-/// Envoys that are asked.
-const MOST: usize = 64;
+/// Envoys that are asked: a node has 110 pods where nobody has said otherwise. Each takes a thread and its partner.
+const MOST: usize = 128;
+/// Of one network namespace: whoever starts more in his pod takes no place from others.
+const MOST_OF_NAMESPACE: usize = 4;
+/// Envoys that answer at the same time: answers are large, and whoever is slow holds up few others.
+const LANES: usize = 4;
 /// How long answers are waited for; one that comes later counts at the next reading.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Time before an Envoy that could not be asked is tried again.
-const RETRY: Duration = Duration::from_mins(1);
-/// Time between two questions in times of what an answer takes: answering may need 0.5 % of Envoy's main thread.
+/// Time before an Envoy that could not be asked is tried again; twice as long each time.
+const FIRST_RETRY: Duration = Duration::from_mins(1);
+const LAST_RETRY: Duration = Duration::from_hours(1);
+/// Time between two questions in times of what an answer takes, so that answering takes 0.5 % of Envoy's main thread; at most
+/// [`LONGEST_PAUSE`].
 const PAUSE_FACTOR: u32 = 200;
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Asking all of them takes 0.5 % of a CPU.
+const COST_FACTOR: u32 = 200;
 
 /// What an Envoy had counted at a moment.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) traffic: HttpTraffic,
@@ -37,30 +46,46 @@ pub(super) struct Reading {
 /// What is known of an Envoy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    pub(super) before: Option<Reading>,
-    pub(super) newest: Option<Reading>,
+    pub(super) before: Option<Arc<Reading>>,
+    pub(super) newest: Option<Arc<Reading>>,
     /// Why there is nothing newer. Untrusted text.
     pub(super) error: Option<String>,
-    /// How long the newest answer took.
+    /// Answers and failures so far.
+    count: u64,
+    /// How long the newest took, and what asking cost.
     took: Duration,
+    cost: Duration,
 }
 
 #[derive(Debug)]
 struct Counter {
-    /// `None`: the thread has ended, or could not be started.
-    ask: Option<SyncSender<()>>,
+    ask: SyncSender<()>,
     answers: Arc<Mutex<Answers>>,
-    began: Instant,
+    /// Answers that were taken into account.
+    seen: u64,
     not_before: Instant,
 }
+
+/// An Envoy that could not be asked.
+#[derive(Debug)]
+struct Failed {
+    error: String,
+    again: Instant,
+    pause: Duration,
+}
+
+/// An Envoy and the network namespace that it is in.
+pub(super) type Place = (ProcessKey, Option<u64>);
 
 /// The threads.
 #[derive(Debug)]
 pub(super) struct Envoys {
     counters: BTreeMap<ProcessKey, Counter>,
-    /// Envoys beyond [`MOST`].
+    failed: BTreeMap<ProcessKey, Failed>,
+    /// Envoys beyond [`MOST`] and [`MOST_OF_NAMESPACE`].
     pub(super) left_out: usize,
     done: (SyncSender<()>, Receiver<()>),
+    lanes: Arc<[Mutex<()>; LANES]>,
     /// CPU time of all threads that have been.
     cost_ns: Arc<AtomicU64>,
 }
@@ -69,8 +94,10 @@ impl Envoys {
     pub(super) fn new() -> Self {
         Self {
             counters: BTreeMap::new(),
+            failed: BTreeMap::new(),
             left_out: 0,
             done: sync_channel(2 * MOST),
+            lanes: Arc::default(),
             cost_ns: Arc::default(),
         }
     }
@@ -80,37 +107,56 @@ impl Envoys {
     }
 
     /// Asks these Envoys and no others from now on. Blocks until they have answered, at most for [`PATIENCE`].
-    pub(super) fn read(&mut self, envoys: &[ProcessKey]) -> BTreeMap<ProcessKey, Answers> {
-        self.counters.retain(|key, _| envoys.contains(key));
-        self.left_out = 0;
-        for key in envoys {
-            let again = self
-                .counters
-                .get(key)
-                .is_some_and(|counter| counter.ask.is_none() && counter.began.elapsed() >= RETRY);
-            if again {
-                self.counters.remove(key);
-            }
-            if self.counters.contains_key(key) {
+    pub(super) fn read(&mut self, envoys: &[Place]) -> BTreeMap<ProcessKey, Answers> {
+        let chosen = self.chosen(envoys);
+        self.counters.retain(|key, _| chosen.contains(key));
+        self.failed.retain(|key, _| chosen.contains(key));
+        for key in &chosen {
+            let is_failed = self.failed.get(key).map(|failed| failed.again);
+            let is_due = is_failed.is_none_or(|again| Instant::now() >= again);
+            if self.counters.contains_key(key) || !is_due {
                 continue;
             }
-            if self.counters.len() >= MOST {
-                self.left_out += 1;
-                continue;
+            match self.start(*key) {
+                Ok(counter) => {
+                    self.counters.insert(*key, counter);
+                }
+                Err(error) => self.fail(*key, format!("no thread for it: {error}")),
             }
-            let counter = Counter::start(*key, self.done.0.clone(), Arc::clone(&self.cost_ns));
-            self.counters.insert(*key, counter);
         }
         let now = Instant::now();
         let mut asked = 0;
         for counter in self.counters.values_mut() {
-            asked += usize::from(now >= counter.not_before && counter.ask());
+            asked += usize::from(now >= counter.not_before && counter.ask.try_send(()).is_ok());
         }
         self.wait(asked, now + PATIENCE);
-        self.counters
-            .iter_mut()
-            .map(|(key, counter)| (*key, counter.take()))
-            .collect()
+        self.take()
+    }
+
+    /// Those that are asked: few of each namespace, and not more than [`MOST`].
+    fn chosen(&mut self, envoys: &[Place]) -> BTreeSet<ProcessKey> {
+        let mut of_namespace: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+        let mut chosen = BTreeSet::new();
+        for (key, namespace) in envoys {
+            let count = of_namespace.entry(*namespace).or_default();
+            if *count < MOST_OF_NAMESPACE && chosen.len() < MOST {
+                *count += 1;
+                chosen.insert(*key);
+            }
+        }
+        self.left_out = envoys.len() - chosen.len();
+        chosen
+    }
+
+    fn fail(&mut self, key: ProcessKey, error: String) {
+        let before = self.failed.get(&key).map(|failed| failed.pause);
+        let pause = before.map_or(FIRST_RETRY, |pause| (2 * pause).min(LAST_RETRY));
+        let failed = Failed {
+            error,
+            again: Instant::now() + pause,
+            pause,
+        };
+        self.failed.insert(key, failed);
     }
 
     fn wait(&self, asked: usize, until: Instant) {
@@ -121,103 +167,201 @@ impl Envoys {
             }
         }
     }
-}
 
-impl Counter {
-    fn start(key: ProcessKey, done: SyncSender<()>, cost_ns: Arc<AtomicU64>) -> Self {
+    /// All answers; threads that have given up go.
+    fn take(&mut self) -> BTreeMap<ProcessKey, Answers> {
+        let others = u32::try_from(self.counters.len()).unwrap_or(u32::MAX);
+        let mut all = BTreeMap::new();
+        let mut ended = Vec::new();
+        for (key, counter) in &mut self.counters {
+            let answers = counter.answers.lock().clone();
+            if answers.count > counter.seen {
+                counter.seen = answers.count;
+                counter.not_before = Instant::now() + answers.pause(others);
+            }
+            if answers.newest.is_none()
+                && let Some(error) = &answers.error
+            {
+                ended.push((*key, error.clone()));
+            } else {
+                self.failed.remove(key);
+            }
+            all.insert(*key, answers);
+        }
+        for (key, error) in ended {
+            self.counters.remove(&key);
+            self.fail(key, error);
+        }
+        for (key, failed) in &self.failed {
+            let answers = Answers {
+                error: Some(failed.error.clone()),
+                ..Answers::default()
+            };
+            all.insert(*key, answers);
+        }
+        all
+    }
+
+    fn start(&self, key: ProcessKey) -> io::Result<Counter> {
         let (ask, asked) = sync_channel(1);
         let answers: Arc<Mutex<Answers>> = Arc::default();
-        let shared = Arc::clone(&answers);
+        let server = Server {
+            asked,
+            answers: Arc::clone(&answers),
+            done: self.done.0.clone(),
+            lanes: Arc::clone(&self.lanes),
+            lane: usize::try_from(key.pid).unwrap_or(0) % LANES,
+            cost_ns: Arc::clone(&self.cost_ns),
+            counted_ns: 0,
+        };
         // The answers are untrusted: the process chooses them.
         let give_up = move || {
-            let addresses = envoy_admin::enter(key).and_then(|()| envoy_admin::candidates(key.pid));
+            let addresses =
+                envoy_admin::enter(key).and_then(|()| envoy_admin::usual_candidates(key.pid));
             broker::keep_none()?;
             Ok(addresses)
         };
-        let started = broker::start_after("envoy-admin", Reach::Network, give_up, move |found| {
-            serve(found, &asked, &shared, &done, &cost_ns);
-        });
-        let ask = started
-            .inspect_err(|error: &io::Error| {
-                answers.lock().error = Some(format!("no thread for it: {error}"));
-            })
-            .is_ok()
-            .then_some(ask);
-        let now = Instant::now();
-        Self {
+        broker::start_after("envoy-admin", Reach::Network, give_up, move |found| {
+            server.run(found);
+        })?;
+        Ok(Counter {
             ask,
             answers,
-            began: now,
-            not_before: now,
-        }
-    }
-
-    /// Whether an answer will come.
-    fn ask(&mut self) -> bool {
-        match self.ask.as_ref().map(|ask| ask.try_send(())) {
-            Some(Ok(())) => true,
-            // It has not answered the question before.
-            Some(Err(TrySendError::Full(()))) => false,
-            Some(Err(TrySendError::Disconnected(()))) => {
-                self.ask = None;
-                false
-            }
-            None => false,
-        }
-    }
-
-    fn take(&mut self) -> Answers {
-        let answers = self.answers.lock().clone();
-        // The first two answers make the first rates.
-        if let (Some(_), Some(newest)) = (&answers.before, &answers.newest) {
-            self.not_before = newest.at + answers.took * PAUSE_FACTOR;
-        }
-        answers
+            seen: 0,
+            not_before: Instant::now(),
+        })
     }
 }
 
-/// Answers questions until there are none any more, or the Envoy is gone.
-fn serve(
-    found: Result<Vec<SocketAddr>, EnvoyAdminError>,
-    asked: &Receiver<()>,
-    answers: &Mutex<Answers>,
-    done: &SyncSender<()>,
-    cost_ns: &AtomicU64,
-) {
-    let mut counted_ns = 0;
-    let mut count = || {
-        let now = thread_cpu_ns();
-        cost_ns.fetch_add(now.saturating_sub(counted_ns), Ordering::Relaxed);
-        counted_ns = now;
-    };
-    let admin = found.and_then(|addresses| EnvoyAdmin::among(&addresses));
-    count();
-    let admin = match admin {
-        Ok(admin) => admin,
-        Err(error) => {
-            answers.lock().error = Some(error.to_string());
-            if asked.recv().is_ok() {
-                let _full = done.try_send(());
-            }
-            return;
+impl Answers {
+    /// Time until the next question, where so many are asked.
+    fn pause(&self, others: u32) -> Duration {
+        if self.before.is_none() && self.error.is_none() {
+            // The first two answers make the first rates.
+            return Duration::ZERO;
         }
-    };
-    while asked.recv().is_ok() {
-        let at = Instant::now();
-        let answer = admin.traffic();
-        {
-            let mut answers = answers.lock();
-            answers.took = at.elapsed();
-            match answer {
-                Ok(traffic) => {
-                    answers.before = answers.newest.take();
-                    answers.newest = Some(Reading { at, traffic });
-                    answers.error = None;
+        if self.error.is_some() {
+            return LONGEST_PAUSE;
+        }
+        let of_envoy = (self.took * PAUSE_FACTOR).min(LONGEST_PAUSE);
+        let of_agent = (self.cost * COST_FACTOR).saturating_mul(others);
+        of_envoy.max(of_agent.min(LONGEST_PAUSE))
+    }
+}
+
+/// The thread of one Envoy.
+struct Server {
+    asked: Receiver<()>,
+    answers: Arc<Mutex<Answers>>,
+    done: SyncSender<()>,
+    lanes: Arc<[Mutex<()>; LANES]>,
+    lane: usize,
+    cost_ns: Arc<AtomicU64>,
+    counted_ns: u64,
+}
+
+impl Server {
+    /// Answers questions until there are none any more. Without an admin interface the first answer is the reason.
+    fn run(mut self, found: Result<Vec<SocketAddr>, EnvoyAdminError>) {
+        let admin = found
+            .and_then(|addresses| EnvoyAdmin::among(&addresses))
+            .map_err(|error| error.to_string());
+        let _finding = self.count();
+        while self.asked.recv().is_ok() {
+            let lane = self.lanes[self.lane].lock();
+            let at = Instant::now();
+            let answer = match &admin {
+                Ok(admin) => admin.traffic().map_err(|error| error.to_string()),
+                Err(error) => Err(error.clone()),
+            };
+            drop(lane);
+            let took = at.elapsed();
+            let cost = self.count();
+            {
+                let mut answers = self.answers.lock();
+                answers.count += 1;
+                answers.took = took;
+                answers.cost = cost;
+                match answer {
+                    Ok(traffic) => {
+                        answers.before = answers.newest.take();
+                        answers.newest = Some(Arc::new(Reading { at, traffic }));
+                        answers.error = None;
+                    }
+                    Err(error) => answers.error = Some(error),
                 }
-                Err(error) => answers.error = Some(error.to_string()),
+            }
+            let _full = self.done.try_send(());
+            if admin.is_err() {
+                return;
             }
         }
-        count();
-        let _full = done.try_send(());
+    }
+
+    /// What this thread has used since it was asked before.
+    fn count(&mut self) -> Duration {
+        let now_ns = thread_cpu_ns();
+        let more_ns = now_ns.saturating_sub(self.counted_ns);
+        self.counted_ns = now_ns;
+        self.cost_ns.fetch_add(more_ns, Ordering::Relaxed);
+        Duration::from_nanos(more_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(pid: u32, namespace: u64) -> Place {
+        let key = ProcessKey {
+            pid,
+            start_ticks: 1,
+        };
+        (key, Some(namespace))
+    }
+
+    #[test]
+    fn one_pod_takes_no_place_from_others() {
+        let mut envoys = Envoys::new();
+        let mut all: Vec<Place> = (0..500).map(|pid| place(pid, 7)).collect();
+        all.extend((1000..1010).map(|pid| place(pid, u64::from(pid))));
+        let chosen = envoys.chosen(&all);
+        assert_eq!(chosen.len(), MOST_OF_NAMESPACE + 10);
+        assert_eq!(envoys.left_out, 500 - MOST_OF_NAMESPACE);
+        let many: Vec<Place> = (0..1000).map(|pid| place(pid, u64::from(pid))).collect();
+        assert_eq!(envoys.chosen(&many).len(), MOST);
+    }
+
+    #[test]
+    fn a_slow_answer_and_a_failure_make_pauses_with_an_end() {
+        let reading = || {
+            Some(Arc::new(Reading {
+                at: Instant::now(),
+                traffic: HttpTraffic::default(),
+            }))
+        };
+        let answers = |took_ms, cost_us, error: Option<&str>| Answers {
+            before: reading(),
+            newest: reading(),
+            error: error.map(str::to_owned),
+            count: 2,
+            took: Duration::from_millis(took_ms),
+            cost: Duration::from_micros(cost_us),
+        };
+        assert_eq!(answers(10, 0, None).pause(1), Duration::from_secs(2));
+        assert_eq!(answers(5_000, 0, None).pause(1), LONGEST_PAUSE);
+        assert_eq!(answers(1, 500, None).pause(100), Duration::from_secs(10));
+        assert_eq!(answers(1, 0, Some("timeout")).pause(1), LONGEST_PAUSE);
+        assert_eq!(Answers::default().pause(1), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_tried_more_and_more_seldom() {
+        let mut envoys = Envoys::new();
+        let (key, _) = place(1, 1);
+        for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600] {
+            envoys.fail(key, "it listens nowhere".to_owned());
+            assert_eq!(envoys.failed[&key].pause, Duration::from_secs(pause));
+        }
     }
 }

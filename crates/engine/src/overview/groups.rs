@@ -56,11 +56,30 @@ pub(super) fn groups(processes: &[Arc<Process>], names: &ContainerDirectory) -> 
             }
         }
     }
+    name_once(&mut found);
     for mut group in of_node.into_values() {
         group.pids = busiest(group.members.iter());
         found.push(group);
     }
     found
+}
+
+/// A container may make network namespaces of its own: the one with most of the pod's processes has its name.
+fn name_once(pods: &mut [Group]) {
+    let mut largest: BTreeMap<String, (usize, Option<u64>)> = BTreeMap::new();
+    for group in pods.iter() {
+        let kept = largest.entry(group.id.clone()).or_default();
+        *kept = (*kept).max((group.members.len(), group.namespace));
+    }
+    for group in pods {
+        if largest.get(&group.id).map(|(_, namespace)| *namespace) == Some(group.namespace) {
+            continue;
+        }
+        let inode = group.namespace.unwrap_or(0);
+        group.id = format!("net {inode}");
+        group.title = format!("{} (net {inode})", group.title);
+        group.pod = None;
+    }
 }
 
 fn of_pod(pod: Pod) -> Group {
@@ -153,7 +172,55 @@ fn unit(cgroup: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::ProcessKey;
+
     use super::*;
+
+    #[test]
+    fn a_namespace_within_a_pod_does_not_take_its_name() {
+        let group = |namespace, processes: usize| Group {
+            id: "pod shop/web-0".into(),
+            kind: OverviewKind::Pod,
+            title: "shop/web-0".into(),
+            pod: Some(OverviewPod {
+                namespace: "shop".into(),
+                name: "web-0".into(),
+            }),
+            workload: None,
+            namespace: Some(namespace),
+            members: (0..processes).map(|_| process()).collect(),
+            pids: Vec::new(),
+            has_app: true,
+        };
+        let mut groups = [group(7, 1), group(8, 3), group(9, 2)];
+        name_once(&mut groups);
+        let ids = groups.each_ref().map(|group| group.id.as_str());
+        assert_eq!(ids, ["net 7", "pod shop/web-0", "net 9"]);
+        assert_eq!(groups[0].title, "shop/web-0 (net 7)");
+        assert!(groups[0].pod.is_none() && groups[1].pod.is_some());
+    }
+
+    fn process() -> Arc<Process> {
+        Arc::new(Process {
+            key: ProcessKey {
+                pid: 1,
+                start_ticks: 1,
+            },
+            parent_pid: 1,
+            comm: "web".into(),
+            exe: None,
+            cmdline: Vec::new(),
+            uid: 0,
+            user: None,
+            cgroup: "/".into(),
+            container: None,
+            network_namespace: None,
+            threads: 1,
+            rss_bytes: 0,
+            cpu_percent: None,
+            kernel_thread: false,
+        })
+    }
 
     #[test]
     fn a_service_is_the_innermost_unit_of_the_cgroup() {

@@ -6,7 +6,8 @@
 //! Envoys <--asked-- counters (a thread each, without capabilities) -------+--> rows --troubles--> Overview
 //! ```
 //!
-//! The thread stretches its period so that it needs at most 1 % of a CPU, however many processes there are.
+//! All of it needs at most 1 % of a CPU, however many processes and Envoys there are: the thread stretches its period, and Envoys are asked more
+//! seldom.
 
 mod groups;
 mod processes;
@@ -33,8 +34,8 @@ pub struct OverviewWatch {
 #[derive(Debug)]
 struct Running {
     newest: Arc<Mutex<Arc<Overview>>>,
-    /// The thread ends when this is dropped.
-    _stop: std::sync::mpsc::SyncSender<()>,
+    /// The thread ends when this is dropped; what was recorded has none.
+    _stop: Option<std::sync::mpsc::SyncSender<()>>,
 }
 
 /// How readings are taken.
@@ -60,6 +61,17 @@ impl OverviewWatch {
         Self::default()
     }
 
+    /// One that was read elsewhere, and never changes.
+    pub fn recorded(overview: Overview) -> Self {
+        let running = Running {
+            newest: Arc::new(Mutex::new(Arc::new(overview))),
+            _stop: None,
+        };
+        Self {
+            running: Some(Arc::new(running)),
+        }
+    }
+
     /// Starts the thread, which reads until all handles are gone. `told` is called after each reading.
     pub fn start(
         table: ProcessTable,
@@ -82,7 +94,7 @@ impl OverviewWatch {
             })?;
         let running = Running {
             newest,
-            _stop: stop,
+            _stop: Some(stop),
         };
         Ok(Self {
             running: Some(Arc::new(running)),

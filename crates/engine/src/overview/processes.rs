@@ -4,14 +4,18 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     rc::Rc,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
+use profiler_clock::{started_steady_ns, steady_ns};
 use profiler_host::process::{
     accounting::{cpu_time, run_queue_times},
     cpu_quota::{CpuHierarchy, LimitedCgroup, ThrottleCounts},
 };
-use profiler_model::{Process, ProcessKey};
+use profiler_model::{Process, ProcessKey, float};
 
+/// Shorter windows are none.
+const LEAST_WINDOW_S: f64 = 0.001;
 /// Readings after which the quotas of a process are looked for again: they may be changed while it runs.
 const QUOTA_ROUND: u64 = 6;
 
@@ -19,8 +23,9 @@ const QUOTA_ROUND: u64 = 6;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Used {
     pub(super) cpu_ns: u64,
-    /// Of its threads, while they could run; `None` where the kernel does not account it, or there is one reading only.
-    pub(super) waited_ns: Option<u64>,
+    /// Threads that could run and had no CPU, on average since that was read before; `None` where the kernel does not account
+    /// it, or there is one reading only.
+    pub(super) waiting: Option<f64>,
     /// The cgroups that limit it.
     pub(super) limits: Vec<Rc<LimitedCgroup>>,
 }
@@ -28,10 +33,11 @@ pub(super) struct Used {
 /// A cgroup with a quota between two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QuotaUse {
-    /// Of all processes below it that were read.
+    /// Processes below it, and what they used.
+    pub(super) processes: usize,
     pub(super) cpu_ns: u64,
-    /// `None` with one reading only.
-    pub(super) throttled: Option<ThrottleCounts>,
+    /// By the kernel's counts; `None` with one reading only.
+    pub(super) counts: Option<ThrottleCounts>,
 }
 
 /// What was read of a process last.
@@ -39,6 +45,8 @@ pub(super) struct QuotaUse {
 struct Known {
     cpu_ns: u64,
     run_queue: BTreeMap<u32, u64>,
+    /// When that was read.
+    run_queue_read: Instant,
     limits: Vec<Rc<LimitedCgroup>>,
 }
 
@@ -49,6 +57,8 @@ pub(super) struct Processes {
     known: HashMap<ProcessKey, Known>,
     quotas: HashMap<String, ThrottleCounts>,
     readings: u64,
+    /// When the reading before began, on the machine's clock.
+    read_ns: u64,
 }
 
 impl Processes {
@@ -58,6 +68,7 @@ impl Processes {
             known: HashMap::new(),
             quotas: HashMap::new(),
             readings: 0,
+            read_ns: 0,
         }
     }
 
@@ -69,6 +80,7 @@ impl Processes {
         let is_first = self.readings == 0;
         let quotas_are_due = self.readings.is_multiple_of(QUOTA_ROUND);
         self.readings += 1;
+        let began_ns = steady_ns();
         let mut used = HashMap::new();
         let mut known = HashMap::new();
         for process in processes.iter().filter(|process| !process.kernel_thread) {
@@ -85,6 +97,7 @@ impl Processes {
             used.insert(key, of_process);
         }
         self.known = known;
+        self.read_ns = began_ns;
         let quotas = self.read_quotas(&used);
         (used, quotas)
     }
@@ -98,19 +111,29 @@ impl Processes {
         quotas_are_due: bool,
     ) -> (Known, Used) {
         let is_new = before.is_none();
-        // One that was not there before has used all its time since.
+        // One that has started since has used all its time since; of another one that was not seen before nothing is known.
+        let has_started = !is_first && started_steady_ns(key.start_ticks) >= self.read_ns;
         let earlier = before.as_ref().map(|known| known.cpu_ns);
-        let more = cpu_ns.saturating_sub(earlier.unwrap_or(if is_first { cpu_ns } else { 0 }));
-        let (mut run_queue, mut limits) = before
-            .map(|known| (known.run_queue, known.limits))
-            .unwrap_or_default();
+        let more = cpu_ns.saturating_sub(earlier.unwrap_or(if has_started { 0 } else { cpu_ns }));
+        let now = Instant::now();
+        let (mut run_queue, mut run_queue_read, mut limits) = match before {
+            Some(known) => (known.run_queue, Some(known.run_queue_read), known.limits),
+            None => (BTreeMap::new(), None, Vec::new()),
+        };
         // What has not run has not waited long either: its threads need not be read.
-        let mut waited_ns = (!is_first).then_some(0);
+        let mut waiting = (!is_first).then_some(0.0);
         if is_new || more > 0 {
-            let now = run_queue_times(key.pid).unwrap_or_default();
-            let is_known = !now.is_empty() && (is_new || !run_queue.is_empty());
-            waited_ns = (!is_first && is_known).then(|| waited(&run_queue, &now));
-            run_queue = now;
+            let times = run_queue_times(key.pid).unwrap_or_default();
+            let since = run_queue_read.map_or_else(
+                || Duration::from_nanos(steady_ns().saturating_sub(self.read_ns)),
+                |read| now.duration_since(read),
+            );
+            let is_known = !times.is_empty() && (has_started || !run_queue.is_empty());
+            waiting = (!is_first && is_known).then(|| {
+                float(waited(&run_queue, &times)) / 1e9 / since.as_secs_f64().max(LEAST_WINDOW_S)
+            });
+            run_queue = times;
+            run_queue_read = Some(now);
         }
         if (is_new || quotas_are_due)
             && let Some(hierarchy) = &self.hierarchy
@@ -124,11 +147,12 @@ impl Processes {
         let known = Known {
             cpu_ns,
             run_queue,
+            run_queue_read: run_queue_read.unwrap_or(now),
             limits: limits.clone(),
         };
         let used = Used {
             cpu_ns: more,
-            waited_ns,
+            waiting,
             limits,
         };
         (known, used)
@@ -144,12 +168,13 @@ impl Processes {
                     continue;
                 }
                 let quota = quotas.entry(limit.path.clone()).or_default();
+                quota.processes += 1;
                 quota.cpu_ns = quota.cpu_ns.saturating_add(of_process.cpu_ns);
                 if !counts.contains_key(&limit.path)
                     && let Some(now) = limit.counts()
                 {
                     let before = self.quotas.get(&limit.path);
-                    quota.throttled = before.map(|before| now.since(*before));
+                    quota.counts = before.and_then(|before| now.since_same(*before));
                     counts.insert(limit.path.clone(), now);
                 }
             }

@@ -10,7 +10,7 @@ use profiler_host::{
     sockets::SegmentCounts,
 };
 use profiler_model::{
-    Process, ProcessKey, float,
+    ProcessKey, float,
     overview::{
         OverviewCpu, OverviewLimit, OverviewRequests, OverviewRow, OverviewSegments, OverviewTime,
     },
@@ -21,6 +21,9 @@ use super::{
     groups::Group,
     processes::{QuotaUse, Used},
 };
+
+/// Rates that are older are none any more.
+const STALE: Duration = Duration::from_secs(90);
 
 /// What was read of all rows.
 #[derive(Debug)]
@@ -81,37 +84,59 @@ pub(super) fn row(
     }
 }
 
+/// What a row has of a quota.
+#[derive(Default)]
+struct Share {
+    cores: f64,
+    processes: usize,
+    cpu_ns: u64,
+}
+
+impl Share {
+    /// Whether the quota is the row's own, or the row has half of what is used of it.
+    fn is_of_row(&self, quota: &QuotaUse) -> bool {
+        self.processes == quota.processes || (self.cpu_ns > 0 && 2 * self.cpu_ns >= quota.cpu_ns)
+    }
+}
+
 fn cpu(group: &Group, readings: &Readings, window_s: f64) -> OverviewCpu {
     let used = group
         .members
         .iter()
         .filter_map(|process| readings.used.get(&process.key));
-    let (mut cpu_ns, mut waited_ns) = (0_u64, None);
-    let mut limits: BTreeMap<&str, f64> = BTreeMap::new();
+    let (mut cpu_ns, mut waiting) = (0_u64, None);
+    let mut limits: BTreeMap<&str, Share> = BTreeMap::new();
     for of_process in used {
         cpu_ns = cpu_ns.saturating_add(of_process.cpu_ns);
-        if let Some(more) = of_process.waited_ns {
-            waited_ns = Some(waited_ns.unwrap_or(0_u64).saturating_add(more));
+        if let Some(more) = of_process.waiting {
+            waiting = Some(waiting.unwrap_or(0.0) + more);
         }
         for limit in &of_process.limits {
-            let cores = float(limit.quota.quota_us) / float(limit.quota.period_us.max(1));
-            limits.insert(&limit.path, cores);
+            let share = limits.entry(&limit.path).or_default();
+            share.cores = float(limit.quota.quota_us) / float(limit.quota.period_us.max(1));
+            share.processes += 1;
+            share.cpu_ns = share.cpu_ns.saturating_add(of_process.cpu_ns);
         }
     }
     let per_s = |ns: u64| float(ns) / 1e9 / window_s;
-    let limits = limits.into_iter().map(|(path, cores)| {
+    let limits = limits.into_iter().filter_map(|(path, share)| {
         let quota = readings.quotas.get(path).copied().unwrap_or_default();
-        let throttled = quota.throttled.filter(|counts| counts.periods > 0);
-        OverviewLimit {
-            cores,
-            used_cores: per_s(quota.cpu_ns),
-            throttled_percent: throttled
-                .map(|counts| 100.0 * float(counts.throttled) / float(counts.periods)),
+        if !share.is_of_row(&quota) {
+            return None;
         }
+        let by_kernel = quota.counts.and_then(|counts| counts.usage_ns);
+        Some(OverviewLimit {
+            cores: share.cores,
+            used_cores: per_s(by_kernel.unwrap_or(quota.cpu_ns)),
+            periods: quota.counts.map(|counts| counts.periods),
+            throttled_periods: quota.counts.map(|counts| counts.throttled),
+        })
     });
     // The one that stops it most, then the one that is nearest.
     let tightest = limits.max_by(|a, b| {
-        let throttled = |limit: &OverviewLimit| limit.throttled_percent.unwrap_or(0.0);
+        let throttled = |limit: &OverviewLimit| {
+            float(limit.throttled_periods.unwrap_or(0)) / float(limit.periods.unwrap_or(0).max(1))
+        };
         let share = |limit: &OverviewLimit| limit.used_cores / limit.cores.max(f64::EPSILON);
         throttled(a)
             .total_cmp(&throttled(b))
@@ -119,19 +144,9 @@ fn cpu(group: &Group, readings: &Readings, window_s: f64) -> OverviewCpu {
     });
     OverviewCpu {
         cores: Some(per_s(cpu_ns)),
-        waiting: waited_ns.map(per_s),
+        waiting,
         limit: tightest,
     }
-}
-
-/// The Envoys among processes.
-pub(super) fn envoys<'a>(
-    members: impl IntoIterator<Item = &'a Process>,
-) -> impl Iterator<Item = ProcessKey> {
-    members
-        .into_iter()
-        .filter(|process| is_envoy(process))
-        .map(|process| process.key)
 }
 
 fn requests(group: &Group, readings: &Readings) -> Requests {
@@ -139,7 +154,12 @@ fn requests(group: &Group, readings: &Readings) -> Requests {
         unknown: Some(why),
         ..Requests::default()
     };
-    let envoys: Vec<ProcessKey> = envoys(group.members.iter().map(AsRef::as_ref)).collect();
+    let envoys: Vec<ProcessKey> = group
+        .members
+        .iter()
+        .filter(|process| is_envoy(process))
+        .map(|process| process.key)
+        .collect();
     if envoys.is_empty() {
         return unknown("no Envoy in it counts them; a check-up measures them".to_owned());
     }
@@ -147,25 +167,25 @@ fn requests(group: &Group, readings: &Readings) -> Requests {
         return unknown("Envoys are not asked (envoy_admin is off)".to_owned());
     }
     let mut sums = Sums::default();
-    let mut why = None;
-    for key in envoys {
-        match readings.envoys.get(&key) {
-            None => {
-                why = Some("its Envoy is not asked: there are too many on this node".to_owned());
-            }
+    let mut reasons = Vec::new();
+    for key in &envoys {
+        let known = match readings.envoys.get(key) {
+            None => Err("its Envoy is not asked: there are too many".to_owned()),
             Some(Answers {
                 error: Some(error), ..
-            }) => why = Some(format!("its Envoy could not be asked: {error}")),
-            Some(answers) => {
-                if let Err(reason) = sums.add(answers, group.has_app) {
-                    why = why.or(Some(reason));
-                }
-            }
-        }
+            }) => Err(format!("its Envoy could not be asked: {error}")),
+            Some(answers) => sums.add(answers, group.has_app),
+        };
+        reasons.extend(known.err());
     }
     let Sums { answered, sent } = sums;
+    let missing = reasons.len();
+    let why = reasons.into_iter().next();
     Requests {
-        unknown: why.filter(|_| answered.is_none() && sent.is_none()),
+        unknown: match (answered.is_none() && sent.is_none(), envoys.len()) {
+            (true, _) | (_, 1) => why,
+            (false, all) => why.map(|why| format!("without {missing} of {all} Envoys: {why}")),
+        },
         answered: answered.map(|sum| sum.requests()),
         sent: sent.map(|sum| sum.requests()),
     }
@@ -191,6 +211,9 @@ impl Sums {
         let (Some(before), Some(newest)) = (&answers.before, &answers.newest) else {
             return Err("its Envoy has been asked once so far".to_owned());
         };
+        if newest.at.elapsed() > STALE {
+            return Err("its Envoy has not answered for more than a minute".to_owned());
+        }
         let window_s = newest.at.duration_since(before.at).as_secs_f64();
         let (earlier, now) = (&before.traffic, &newest.traffic);
         let directions = [

@@ -74,6 +74,12 @@ fn the_thread_ends_with_its_last_handle() {
 }
 
 #[test]
-fn without_a_thread_there_is_nothing() {
+fn without_a_thread_there_is_nothing_or_what_was_recorded() {
     assert_eq!(OverviewWatch::off().newest(), None);
+    let recorded = Overview {
+        summary: "as it was".into(),
+        ..Overview::default()
+    };
+    let watch = OverviewWatch::recorded(recorded.clone());
+    assert_eq!(*watch.newest().unwrap(), recorded);
 }

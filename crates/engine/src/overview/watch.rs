@@ -12,6 +12,7 @@ use std::{
 use profiler_analysis::overview::{arrange, summary, troubles};
 use profiler_clock::{thread_cpu_ns, wall_ns};
 use profiler_host::{
+    envoy_admin::is_envoy,
     process::ProcessTable,
     sockets::{SegmentCounts, segments_of},
 };
@@ -25,16 +26,20 @@ use super::{
     envoys::Envoys,
     groups::{Group, groups},
     processes::Processes,
-    row::{Readings, envoys, row},
+    row::{Readings, row},
 };
 
 /// Before that a share of the time says little.
 const LEAST_LIFE: Duration = Duration::from_secs(2);
-/// The pause in times of the CPU time that the last reading took: readings may need 1 % of a CPU.
-const PAUSE_FACTOR: u32 = 100;
-/// Points of a row's history, and how long that of a row which is gone is kept: a pod that restarts goes on.
-const HISTORY: usize = 60;
+/// The pause in times of the CPU time that this thread's last reading took: it may need 0.5 % of a CPU, as much as all that ask
+/// Envoys (`envoys`).
+const PAUSE_FACTOR: u32 = 200;
+/// The first pause ends after this time whatever the first reading took: it reads every thread.
+const LONGEST_FIRST: Duration = Duration::from_secs(10);
+/// How far a row's history goes back, with at most so many points; that of a row which is gone is kept as long: a pod that
+/// restarts goes on.
 const KEPT: Duration = Duration::from_mins(10);
+const HISTORY: usize = 120;
 /// Rows; the last in their order are left out beyond it.
 const MOST_ROWS: usize = 1_000;
 
@@ -56,6 +61,8 @@ pub(super) struct Watch {
     histories: HashMap<String, History>,
     read: Option<Instant>,
     readings: u64,
+    /// Between this reading and the next.
+    pause: Duration,
 }
 
 impl Watch {
@@ -70,21 +77,24 @@ impl Watch {
             histories: HashMap::new(),
             read: None,
             readings: 0,
+            pause: config.period,
         }
     }
 
     /// Reads until the other end of `stopped` is gone.
     pub(super) fn run(mut self, stopped: &Receiver<()>, mut told: impl FnMut(&Arc<Overview>)) {
         loop {
-            let before = self.cost_ns();
+            let before_ns = thread_cpu_ns();
             told(&Arc::new(self.step()));
-            let cost = Duration::from_nanos(self.cost_ns().saturating_sub(before));
+            let cost = Duration::from_nanos(thread_cpu_ns().saturating_sub(before_ns));
+            let rest = cost * PAUSE_FACTOR;
             let pause = if self.readings == 1 {
-                self.config.first
+                self.config.first.max(rest.min(LONGEST_FIRST))
             } else {
-                self.config.period
+                self.config.period.max(rest)
             };
-            match stopped.recv_timeout(pause.max(cost * PAUSE_FACTOR)) {
+            self.pause = pause.max(self.config.period);
+            match stopped.recv_timeout(pause) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -101,9 +111,13 @@ impl Watch {
         self.table.refresh();
         let all = self.table.snapshot();
         let groups = groups(&all, self.table.names());
-        let keys: Vec<_> = envoys(all.iter().map(AsRef::as_ref)).collect();
+        let places: Vec<_> = all
+            .iter()
+            .filter(|process| is_envoy(process))
+            .map(|process| (process.key, process.network_namespace))
+            .collect();
         let answers = if self.config.asks_envoys {
-            self.envoys.read(&keys)
+            self.envoys.read(&places)
         } else {
             BTreeMap::new()
         };
@@ -139,7 +153,7 @@ impl Watch {
             summary,
             rows,
             read_ns: Some(read_ns),
-            period_s: self.config.period.as_secs_f64(),
+            period_s: self.pause.as_secs_f64(),
             cost_percent: self.cost_percent(),
             notes: self.notes(left_out),
         }
@@ -157,9 +171,9 @@ impl Watch {
         let counts = group
             .members
             .iter()
-            .find_map(|process| segments_of(process.key.pid).ok())?;
+            .find_map(|process| segments_of(process.key.pid, namespace).ok())?;
         all.insert(namespace, counts);
-        Some(counts.since(*self.segments.get(&namespace)?))
+        counts.since(*self.segments.get(&namespace)?)
     }
 
     fn complete(&mut self, row: &mut OverviewRow, at_ns: u64, now: Instant) {
@@ -171,6 +185,15 @@ impl Watch {
                 seen: now,
             });
         history.seen = now;
+        let oldest_ns = at_ns.saturating_sub(u64::try_from(KEPT.as_nanos()).unwrap_or(u64::MAX));
+        while history.points.len() > HISTORY
+            || history
+                .points
+                .front()
+                .is_some_and(|point| point.at_ns < oldest_ns)
+        {
+            history.points.pop_front();
+        }
         row.history = history.points.iter().copied().collect();
         row.troubles = troubles(row);
         if row.window_s.is_none() {
@@ -181,14 +204,13 @@ impl Watch {
             at_ns,
             cores: row.cpu.cores,
             requests_per_s: requests.map(|requests| requests.per_s),
-            p95_ms: requests
+            // What others answer to it is no history of its own answers.
+            p95_ms: row
+                .answered
                 .and_then(|requests| requests.p95)
                 .map(|time| time.to_ms),
         };
         history.points.push_back(point);
-        if history.points.len() > HISTORY {
-            history.points.pop_front();
-        }
         row.history = history.points.iter().copied().collect();
     }
 
@@ -201,7 +223,7 @@ impl Watch {
         let mut notes = Vec::new();
         if self.envoys.left_out > 0 {
             notes.push(format!(
-                "{} Envoys are not asked: there are too many on this node",
+                "{} Envoys are not asked: there are too many on this node, or in one pod",
                 self.envoys.left_out
             ));
         }

@@ -37,6 +37,13 @@ pub fn candidates(pid: u32) -> Result<Vec<SocketAddr>, EnvoyAdminError> {
     Ok(likeliest(listening.map(|socket| socket.local)))
 }
 
+/// Those of the candidates that have a usual port: what is asked again and again must not be what Envoy proxies.
+pub fn usual_candidates(pid: u32) -> Result<Vec<SocketAddr>, EnvoyAdminError> {
+    let mut found = candidates(pid)?;
+    found.retain(|address| USUAL_PORTS.contains(&address.port()));
+    Ok(found)
+}
+
 fn likeliest(listening: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut found: Vec<(bool, usize, SocketAddr)> = listening
         .filter_map(|address| {

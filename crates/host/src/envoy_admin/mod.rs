@@ -27,7 +27,7 @@ use std::{net::SocketAddr, time::Duration};
 use client::{Client, ClientError};
 use server_info::ServerInfo;
 
-pub use addresses::{candidates, enter};
+pub use addresses::{candidates, enter, usual_candidates};
 use profiler_model::{ObservedConfiguration, Process};
 pub use traffic::{HttpCounts, HttpTraffic, TimeBucket};
 

@@ -20,12 +20,12 @@ const WITH_TIMES: &str = "/stats?usedonly&format=json&histogram_buckets=detailed
 const WITHOUT_TIMES: &str =
     "/stats?usedonly&format=json&filter=%5Ehttp%5C..%2A%5C.downstream_rq_%28completed%7C5xx%29%24";
 /// Three names for each connection manager, of which one has up to some hundred buckets of 50 bytes.
-const LIMIT: usize = 8 << 20;
+const LIMIT: usize = 4 << 20;
 const COMPLETED: &str = ".downstream_rq_completed";
 const ERRORS: &str = ".downstream_rq_5xx";
 const TIME: &str = ".downstream_rq_time";
-/// Buckets of Envoy's histograms are fewer than this over its whole range.
-const MOST_BUCKETS: usize = 10_000;
+/// Distinct buckets of a direction. Envoy has 90 for each power of ten, so fewer than 700 up to an hour.
+const MOST_BUCKETS: usize = 1_000;
 /// Longer times are not told apart: an hour is the end of Envoy's own buckets.
 const LONGEST_MS: f64 = 3_600_000.0;
 
@@ -154,9 +154,12 @@ pub(super) fn parse(body: &[u8]) -> Result<HttpTraffic, String> {
             let Some(counts) = traffic.of(&histogram.name, TIME) else {
                 continue;
             };
-            for total in histogram.totals.iter().take(MOST_BUCKETS) {
+            for total in &histogram.totals {
                 let sum = counts.times.entry(bucket(total)).or_default();
                 *sum = sum.saturating_add(total.count);
+                if counts.times.len() > MOST_BUCKETS {
+                    return Err(format!("it has more than {MOST_BUCKETS} buckets of times"));
+                }
             }
         }
         let Some(value) = stat.value.as_ref().and_then(serde_json::Number::as_u64) else {
@@ -272,6 +275,14 @@ mod tests {
             assert!(parse(text).is_err(), "{text:?}");
         }
         assert_eq!(parse(br#"{"stats":[]}"#), Ok(HttpTraffic::default()));
+        let many: Vec<String> = (0..=MOST_BUCKETS)
+            .map(|bound| format!(r#"{{"lower_bound":{bound},"width":1,"count":1}}"#))
+            .collect();
+        let many = format!(
+            r#"{{"stats":[{{"histograms":{{"details":[{{"name":"http.a.downstream_rq_time","totals":[{}]}}]}}}}]}}"#,
+            many.join(",")
+        );
+        assert!(parse(many.as_bytes()).unwrap_err().contains("buckets"));
         let wild = br#"{"stats":[{"histograms":{"details":[{"name":"http.a.downstream_rq_time","totals":[
             {"lower_bound":-5,"width":1e300,"count":18446744073709551615},{"lower_bound":1e308,"width":1e308,"count":9}]}]}},
             {"name":"http.a.downstream_rq_completed","value":-4}]}"#;

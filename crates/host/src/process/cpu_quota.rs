@@ -24,6 +24,8 @@ pub struct ThrottleCounts {
     pub throttled: u64,
     /// Time that queues stood still, added up over CPUs.
     pub throttled_ns: u64,
+    /// CPU time of everything in it, also of what has ended; `None` where another hierarchy counts it.
+    pub usage_ns: Option<u64>,
 }
 
 impl ThrottleCounts {
@@ -33,7 +35,20 @@ impl ThrottleCounts {
             periods: self.periods.saturating_sub(earlier.periods),
             throttled: self.throttled.saturating_sub(earlier.throttled),
             throttled_ns: self.throttled_ns.saturating_sub(earlier.throttled_ns),
+            usage_ns: self
+                .usage_ns
+                .zip(earlier.usage_ns)
+                .map(|(now, before)| now.saturating_sub(before)),
         }
+    }
+
+    /// The same, or `None` where a count is smaller than it was: the cgroup is another one of the same path.
+    pub fn since_same(self, earlier: Self) -> Option<Self> {
+        let is_same = self.periods >= earlier.periods
+            && self.throttled >= earlier.throttled
+            && self.throttled_ns >= earlier.throttled_ns
+            && self.usage_ns >= earlier.usage_ns;
+        is_same.then(|| self.since(earlier))
     }
 }
 
@@ -56,7 +71,13 @@ pub struct LimitedCgroup {
 impl LimitedCgroup {
     /// None when the cgroup is gone.
     pub fn counts(&self) -> Option<ThrottleCounts> {
-        Some(parse_counts(&read(&self.directory, "cpu.stat")?))
+        let mut counts = parse_counts(&read(&self.directory, "cpu.stat")?);
+        if counts.usage_ns.is_none() {
+            // v1, where both controllers are mounted together.
+            let usage = read(&self.directory, "cpuacct.usage");
+            counts.usage_ns = usage.and_then(|text| text.trim().parse().ok());
+        }
+        Some(counts)
     }
 }
 
@@ -133,6 +154,7 @@ fn parse_counts(text: &str) -> ThrottleCounts {
         match name {
             "nr_periods" => counts.periods = value,
             "nr_throttled" => counts.throttled = value,
+            "usage_usec" => counts.usage_ns = Some(value.saturating_mul(1000)),
             "throttled_usec" => counts.throttled_ns = value.saturating_mul(1000),
             "throttled_time" => counts.throttled_ns = value,
             _ => {}
@@ -151,11 +173,18 @@ mod tests {
             periods: 40,
             throttled: 12,
             throttled_ns: 3_000_000,
+            usage_ns: None,
         };
         let v1 = "nr_periods 40\nnr_throttled 12\nthrottled_time 3000000\n";
         let v2 = "usage_usec 7\nnr_periods 40\nnr_throttled 12\nthrottled_usec 3000\nnr_bursts 0\n";
         assert_eq!(parse_counts(v1), expected);
-        assert_eq!(parse_counts(v2), expected);
+        let used = ThrottleCounts {
+            usage_ns: Some(7_000),
+            ..expected
+        };
+        assert_eq!(parse_counts(v2), used);
+        assert_eq!(used.since_same(used).unwrap().usage_ns, Some(0));
+        assert_eq!(ThrottleCounts::default().since_same(expected), None);
         assert_eq!(
             parse_counts("noise\nnr_periods -1\n"),
             ThrottleCounts::default()

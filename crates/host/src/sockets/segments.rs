@@ -17,18 +17,22 @@ pub struct SegmentCounts {
 }
 
 impl SegmentCounts {
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            sent: self.sent.saturating_sub(earlier.sent),
-            retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
-        }
+    /// `None` where a count is smaller than it was: these are of another namespace.
+    pub fn since(self, earlier: Self) -> Option<Self> {
+        Some(Self {
+            sent: self.sent.checked_sub(earlier.sent)?,
+            retransmitted: self.retransmitted.checked_sub(earlier.retransmitted)?,
+        })
     }
 }
 
-/// Counts of the network namespace that a process is in. Blocks.
-pub fn segments_of(pid: u32) -> io::Result<SegmentCounts> {
-    let bytes = ProcDir::open(pid)?.read("net/snmp", LIMIT)?;
+/// Counts of a network namespace, by a process in it; an error where it is in another one by now. Blocks.
+pub fn segments_of(pid: u32, namespace: u64) -> io::Result<SegmentCounts> {
+    let dir = ProcDir::open(pid)?;
+    if dir.network_namespace() != Some(namespace) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let bytes = dir.read("net/snmp", LIMIT)?;
     let counts = Snmp::from_read(bytes.as_slice()).map_err(io::Error::other)?;
     Ok(SegmentCounts {
         sent: counts.tcp_out_segs,
@@ -48,14 +52,18 @@ mod tests {
     #[test]
     fn what_is_sent_is_counted() {
         let pid = std::process::id();
-        let before = segments_of(pid).unwrap();
+        let own = ProcDir::open(pid).unwrap().network_namespace().unwrap();
+        let before = segments_of(pid, own).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(b"x").unwrap();
         server.read_exact(&mut [0]).unwrap();
-        let more = segments_of(pid).unwrap().since(before);
+        let after = segments_of(pid, own).unwrap();
+        let more = after.since(before).unwrap();
         assert!(more.sent >= 3, "{more:?}");
-        assert!(segments_of(u32::MAX).is_err());
+        assert_eq!(before.since(after), None);
+        assert!(segments_of(pid, own + 1).is_err());
+        assert!(segments_of(u32::MAX, own).is_err());
     }
 }

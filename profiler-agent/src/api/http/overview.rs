@@ -35,7 +35,7 @@ pub(in crate::api) async fn show(
     let mut checkups = Vec::new();
     for row in &overview.rows {
         // They are the newest first.
-        let Some(found) = all.iter().find(|checkup| is_of(&checkup.target, row)) else {
+        let Some(found) = all.iter().find(|checkup| is_of(&state, checkup, row)) else {
             continue;
         };
         checkups.push(RowCheckup {
@@ -54,8 +54,8 @@ pub(in crate::api) async fn show(
 }
 
 /// Whether a check-up is of a row: of the pod by its name, or of processes that it still has.
-fn is_of(target: &Target, row: &OverviewRow) -> bool {
-    match target {
+fn is_of(state: &ApiState, checkup: &Checkup, row: &OverviewRow) -> bool {
+    match &checkup.target {
         Target::Pod(selector) => row.pod.as_ref().is_some_and(|pod| {
             selector.name.as_deref() == Some(&pod.name)
                 && selector
@@ -63,7 +63,15 @@ fn is_of(target: &Target, row: &OverviewRow) -> bool {
                     .as_ref()
                     .is_none_or(|namespace| *namespace == pod.namespace)
         }),
-        Target::Pids(pids) => pids.iter().any(|pid| row.pids.contains(pid)),
+        Target::Pids(_) => checkup.tasks.iter().any(|task| {
+            let names = state.parts.engine.get(task.id);
+            let names = names.as_ref().map_or(&[][..], |task| &task.target_names);
+            names.iter().any(|name| {
+                let process = state.parts.table.get(name.pid);
+                row.pids.contains(&name.pid)
+                    && process.is_some_and(|found| found.key.start_ticks == name.start_ticks)
+            })
+        }),
         Target::All
         | Target::Comm(_)
         | Target::Container(_)
@@ -74,32 +82,34 @@ fn is_of(target: &Target, row: &OverviewRow) -> bool {
 
 /// What a finished check-up found. Its results are read for that once, beside the answer: the next one has it.
 fn verdict(state: &ApiState, checkup: &Checkup) -> Option<String> {
-    if checkup.state != CheckupState::Finished {
-        return None;
+    match checkup.state {
+        // One that was ended early has what it recorded.
+        CheckupState::Finished | CheckupState::Cancelled => {}
+        CheckupState::Running | CheckupState::Failed => return None,
     }
     let id = checkup.id.clone();
     match state.verdicts.of(&id) {
         Known::Verdict(verdict) => return Some(verdict),
-        Known::BeingRead => return None,
+        Known::Nothing => return None,
         Known::ToRead => {}
     }
     let (state, checkup) = (state.clone(), checkup.clone());
     tokio::spawn(async move {
-        let found = match state.render_turn().await {
-            Ok(_turn) => diagnose(&state, &checkup, None).await,
-            Err(error) => Err(error),
+        let Ok(_turn) = state.render_turn().await else {
+            // Memory is short; another caller may try.
+            return state.verdicts.give_up();
         };
-        match found {
-            Ok(diagnosis) => state.verdicts.put(id, diagnosis.verdict),
-            Err(error) => {
-                tracing::debug!(
-                    checkup = id,
-                    ?error,
-                    "the verdict of a check-up is not known"
-                );
-                state.verdicts.give_up(&id);
-            }
-        }
+        let found = diagnose(&state, &checkup, None).await;
+        let found = found.inspect_err(|error| {
+            tracing::debug!(
+                checkup = id,
+                ?error,
+                "the verdict of a check-up is not known"
+            );
+        });
+        state
+            .verdicts
+            .put(id, found.ok().map(|diagnosis| diagnosis.verdict));
     });
     None
 }

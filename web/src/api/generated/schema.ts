@@ -1862,7 +1862,7 @@ export interface components {
             readonly notes: readonly string[];
             /**
              * Format: double
-             * @description Seconds between two readings.
+             * @description Seconds between two readings, at least: on a node with very many processes they are more.
              */
             readonly period_s: number;
             /**
@@ -1890,7 +1890,7 @@ export interface components {
          * @enum {string}
          */
         readonly OverviewKind: "pod" | "container" | "service" | "program";
-        /** @description A CPU quota. */
+        /** @description A CPU quota, which may be that of one container of a pod. */
         readonly OverviewLimit: {
             /**
              * Format: double
@@ -1898,13 +1898,18 @@ export interface components {
              */
             readonly cores: number;
             /**
-             * Format: double
-             * @description Periods in which it was used up, in percent of those in which something ran; null without such periods.
+             * Format: int64
+             * @description Periods in which something ran below it; null with one reading only.
              */
-            readonly throttled_percent: number | null;
+            readonly periods: number | null;
+            /**
+             * Format: int64
+             * @description Those of them in which it was used up.
+             */
+            readonly throttled_periods: number | null;
             /**
              * Format: double
-             * @description What the processes below it used.
+             * @description What was used of it, also by processes that have ended.
              */
             readonly used_cores: number;
         };
@@ -1924,7 +1929,7 @@ export interface components {
             readonly cores: number | null;
             /**
              * Format: double
-             * @description The upper end.
+             * @description Of requests that it answered; the upper end.
              */
             readonly p95_ms: number | null;
             /**
@@ -1959,7 +1964,7 @@ export interface components {
         readonly OverviewRow: {
             readonly answered: components["schemas"]["OverviewRequests"] | null;
             readonly cpu: components["schemas"]["OverviewCpu"];
-            /** @description The last ten minutes, the oldest first, at most 60. */
+            /** @description The last ten minutes, the oldest first, at most 120. */
             readonly history: readonly components["schemas"]["OverviewPoint"][];
             /** @description The same in each answer, also after a restart of a pod that has a name. */
             readonly id: string;
@@ -1974,7 +1979,7 @@ export interface components {
             readonly pod: components["schemas"]["OverviewPod"] | null;
             /** Format: int64 */
             readonly processes: number;
-            /** @description Why neither is known. */
+            /** @description Why neither is known, or not of all its Envoys. */
             readonly requests_unknown: string | null;
             readonly segments: components["schemas"]["OverviewSegments"] | null;
             readonly sent: components["schemas"]["OverviewRequests"] | null;
