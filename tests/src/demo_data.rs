@@ -10,15 +10,15 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, ServeOptions},
     cgroup::Cgroup,
-    mesh::{Mesh, MeshOptions},
+    mesh::{Mesh, MeshOptions, Tracing},
     wait::wait_for,
 };
 
 /// Where cgroup v1 keeps what containers are told apart by; v2 hosts have one tree.
 const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
-const SECONDS: u64 = 10;
+const SECONDS: u64 = 5;
 const LIMIT: Duration = Duration::from_mins(1);
 /// Best compression: it is done once and embedded in every binary.
 const LEVEL: i32 = 19;
@@ -28,8 +28,28 @@ const POD_UIDS: [&str; 2] = [
     "5e0b2c3d-0000-4000-8000-000000000002",
 ];
 
-/// Writes `store.redb.zst` and `node.json.zst` into `folder`. The mesh must be under load.
-pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
+/// Writes `store.redb.zst` and `node.json.zst` into `folder`.
+pub fn record(envoy: Option<&Path>, folder: &Path) -> Result<()> {
+    // The sidecars speak TLS with each other: check-ups see no requests on that side without it.
+    let mut agent = Agent::start_with(ServeOptions::with_arguments(["--allow-tls-capture"]))?;
+    // Every request was traced: what a check-up finds, and what is gone after it.
+    let mut traced = Mesh::up(&MeshOptions {
+        tracing: Tracing::Percent(100.0),
+        ..options(envoy)
+    })?;
+    traced.start_load()?;
+    let report = traced.report();
+    let before = check_up(&agent, &[report.server_envoy_pid, report.server_pid])?;
+    let findings = before["findings"].as_array().context("findings")?;
+    ensure!(
+        findings.iter().any(|finding| finding["id"] == "tracing"),
+        "tracing every request is not found: {}",
+        before["verdict"]
+    );
+    drop(traced);
+
+    let mut mesh = Mesh::up(&options(envoy))?;
+    mesh.start_load()?;
     let report = mesh.report();
     let client = report.client_pid.context("the load runs in the client")?;
     let pids = [
@@ -44,7 +64,6 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
         container(report.server_envoy_pid, 1, 'c')?,
         container(report.server_pid, 1, 'd')?,
     ];
-    let mut agent = Agent::start()?;
     let sidecars = json!({ "pids": [report.client_envoy_pid, report.server_envoy_pid] });
     let all = json!({ "pids": pids });
     let tasks = [
@@ -67,7 +86,14 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
             "a task has too few samples to be looked at: {done}"
         );
     }
-    check_up(&agent, &[report.server_envoy_pid, report.server_pid])?;
+    let after = check_up(&agent, &[report.server_envoy_pid, report.server_pid])?;
+    ensure!(
+        after["latency"][0]["inside"]
+            .as_array()
+            .is_some_and(|inside| inside.len() == 2),
+        "the check-up does not know where requests spend their time: {}",
+        after["limits"]
+    );
     let node = node(&agent, &pids)?;
     agent.stop()?;
     write(
@@ -77,8 +103,8 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
     write(&folder.join("node.json.zst"), &serde_json::to_vec(&node)?)
 }
 
-/// Of one pod: its sidecar and its app.
-fn check_up(agent: &Agent, pids: &[u32]) -> Result<()> {
+/// Of one pod: its sidecar and its app. Gives the diagnosis.
+fn check_up(agent: &Agent, pids: &[u32]) -> Result<Value> {
     let body = json!({ "target": { "pids": pids }, "duration_s": SECONDS, "frequency_hz": 199 });
     let created = agent
         .api
@@ -92,15 +118,8 @@ fn check_up(agent: &Agent, pids: &[u32]) -> Result<()> {
     })?;
     ensure!(ended["state"] == "finished", "the check-up: {ended}");
     let diagnosis = agent.api.get_json(&format!("{path}/diagnosis"))?;
-    ensure!(
-        diagnosis["latency"][0]["inside"]
-            .as_array()
-            .is_some_and(|inside| inside.len() == 2),
-        "the check-up does not know where requests spend their time: {}",
-        diagnosis["limits"]
-    );
     println!("{}", diagnosis["verdict"]);
-    Ok(())
+    Ok(diagnosis)
 }
 
 /// Moves a process into a cgroup of its own.
@@ -168,10 +187,23 @@ fn node(agent: &Agent, pids: &[u32]) -> Result<Value> {
         "only {} of the mesh's processes are listed",
         processes.len()
     );
+    let mut overview = agent.api.get_json("/api/v1/overview")?;
+    let rows = overview["rows"].as_array_mut().context("rows")?;
+    rows.retain(|row| pids.iter().any(|pid| contains(&row["pids"], *pid)));
+    ensure!(
+        rows.len() == 2 && rows.iter().any(|row| row["answered"]["p95"].is_object()),
+        "the overview does not have both pods with their requests: {overview:#}"
+    );
     Ok(json!({
+        "overview": overview,
         "kernel": meta["kernel"], "arch": meta["arch"], "cpus": meta["cpus"], "btf": meta["btf"],
         "processes": processes,
     }))
+}
+
+fn contains(list: &Value, pid: u32) -> bool {
+    list.as_array()
+        .is_some_and(|list| list.iter().any(|item| *item == pid))
 }
 
 /// The path below the folder that this run made for itself.
@@ -183,13 +215,13 @@ fn without_first(cgroup: &str) -> String {
 }
 
 /// The mesh that is recorded: mutual TLS, an access log and some tracing, as many have it.
-pub fn options(envoy: Option<&Path>) -> MeshOptions {
+fn options(envoy: Option<&Path>) -> MeshOptions {
     MeshOptions {
         envoy: envoy.map(Path::to_path_buf),
         workers: 2,
         mtls: true,
         access_log: crate::mesh::AccessLog::Text,
-        rps: 1500,
+        rps: 600,
         // The longest part of a request's way is in the app.
         app_delay: Duration::from_millis(2),
         ..MeshOptions::default()

@@ -10,8 +10,9 @@ mod folder;
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
+use profiler_analysis::overview::summary;
 use profiler_host::process::ProcessTable;
-use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo};
+use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo, overview::Overview};
 use profiler_symbolize::SymbolPacks;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,8 @@ pub struct RecordedNode {
     pub cpus: usize,
     pub btf: bool,
     pub processes: Vec<RecordedProcess>,
+    /// Rows of these processes.
+    pub overview: Overview,
 }
 
 /// Unpacks the store into `folder` and gives what stands in for the kernel side.
@@ -91,6 +94,11 @@ pub fn prepare(folder: &DemoFolder) -> Result<KernelSide, DemoDataError> {
         },
         can_profile: false,
         demo_data: true,
+        overview: Some(Overview {
+            // Of these rows, and not of all that ran there.
+            summary: summary(&node.overview.rows),
+            ..node.overview
+        }),
     })
 }
 
@@ -132,6 +140,8 @@ fn newest_edges(folder: &Path) -> Result<EdgeTable, DemoDataError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// The most that the files may add to the binary.
@@ -168,6 +178,23 @@ mod tests {
             }
             assert!(samples > 100, "{} has {samples} samples", kind.name());
         }
+        // A check-up before a change, and one after it.
+        let groups: BTreeSet<&str> = tasks
+            .iter()
+            .filter_map(|task| task.group.as_deref())
+            .collect();
+        assert_eq!(groups.len(), 2, "{groups:?}");
+        let overview = side.overview.as_ref().unwrap();
+        let [server, client] = overview.rows.as_slice() else {
+            panic!("{overview:#?}");
+        };
+        assert!(
+            server
+                .answered
+                .is_some_and(|requests| requests.p95.is_some())
+        );
+        assert!(client.sent.is_some_and(|requests| requests.per_s > 100.0));
+        assert!(overview.summary.contains("2 pods"), "{}", overview.summary);
         let edges = newest_edges_of_closed(&mut store, &folder);
         assert!(edges.edges.len() > 3, "{} edges", edges.edges.len());
         let processes = side.table.snapshot();

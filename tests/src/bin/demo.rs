@@ -80,9 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn record(folder: &Path, envoy: Option<&Path>) -> Result<()> {
-    let mut mesh = Mesh::up(&demo_data::options(envoy))?;
-    mesh.start_load()?;
-    demo_data::record(&mesh, folder)
+    demo_data::record(envoy, folder)
 }
 
 fn up(options: &MeshOptions, idle: bool) -> Result<()> {
