@@ -307,8 +307,10 @@ export function firstTasks() {
     }),
     makeTask(5, { target: { pids: [1] }, samples: 0 }),
     makeTask(6, {
-      target: { cgroup: "/system.slice/nginx.service" },
+      target: { all: true },
       state: "running",
+      created_at_ns: now - 30 * 3600e9,
+      started_at_ns: now - 30 * 3600e9,
       progress: null,
       duration_s: null,
       ended_at_ns: null,

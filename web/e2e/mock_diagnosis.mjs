@@ -102,7 +102,12 @@ function matrixOf(counts) {
       ],
     })),
   );
-  return { features: FEATURES.filter(({ id }) => id in counts), mechanisms: MECHANISMS, cells };
+  const features = FEATURES.filter(({ id }) => id in counts);
+  const rows = features.map(({ id }) => {
+    const samples = sum(Object.values(counts[id]));
+    return { feature: id, samples, ...shareOf(counts, id) };
+  });
+  return { features, mechanisms: MECHANISMS, rows, cells };
 }
 
 export function shareOf(counts, feature) {

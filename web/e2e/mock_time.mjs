@@ -37,10 +37,11 @@ export function mockTimeline(task, query) {
     const { pid, tid, process, name } = thread;
     return { pid, tid, process, name, total, counts };
   });
-  const counts = countsOf(task, bucketMs, 0, 0).map((_, i) =>
-    threads.reduce((sum, thread) => sum + thread.counts[i], 0),
-  );
-  const timeline = { bucket_ms: bucketMs, from_ms: 0, counts };
+  const first = Math.floor(Number(query.get("from") ?? 0) / bucketMs);
+  const counts = countsOf(task, bucketMs, 0, 0)
+    .map((_, i) => threads.reduce((sum, thread) => sum + thread.counts[i], 0))
+    .slice(first);
+  const timeline = { bucket_ms: bucketMs, from_ms: first * bucketMs, counts };
   if (query.get("by") !== "thread") return timeline;
   threads.sort((a, b) => b.total - a.total);
   return { ...timeline, threads, other_threads: 2 };

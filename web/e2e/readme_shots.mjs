@@ -1,4 +1,4 @@
-// The two pictures of the README, from recorded data: a flame graph in light, the map of connections in
+// The pictures of the README, from recorded data: the overview and a flame graph in light, the map of connections in
 // dark. Run as: AGENT=../target/release/profiler-agent node e2e/readme_shots.mjs
 
 import { launch, openPage } from "./browser.mjs";
@@ -26,9 +26,18 @@ const { url, stop } = await startDemo(AGENT);
 const browser = await launch();
 try {
   const { items } = await client(url)("/tasks");
-  const onCpu = items.findLast(({ kind }) => kind === "on_cpu");
+  const onCpu = items.findLast(({ kind, group }) => kind === "on_cpu" && group === null);
   const network = items.find(({ kind }) => kind === "network");
-  for (const { file, colorScheme, width, query, pick, prepare } of [
+  for (const { file, colorScheme, width, height = 800, query, pick, prepare } of [
+    {
+      file: "overview.png",
+      colorScheme: "light",
+      width: 1440,
+      height: 330,
+      query: "view=overview",
+      // Read once more, the verdict of the check-up is there.
+      pick: ".last-verdict[title^=Requests]",
+    },
     {
       file: "flamegraph.png",
       colorScheme: "light",
@@ -48,7 +57,7 @@ try {
     const { origin } = new URL(url);
     const { context, page } = await openPage(browser, origin, {
       colorScheme,
-      viewport: { width, height: 800 },
+      viewport: { width, height },
     });
     await page.goto(url);
     await page.waitForSelector(READY);

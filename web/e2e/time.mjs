@@ -18,6 +18,7 @@ const PAGES = [
   ["strip-picked", "view=task&id=1&from=2000&to=5000", ".strip-range"],
   ["order-picked", "view=task&id=3&tab=order&from=2000&to=5000", ".order-canvas"],
   ["diff-table", "view=task&id=1&base=3&tab=table&norm=rate", "[data-change-table] [data-row]"],
+  ["continuous", "view=task&id=6&since=105000000&from=105000000", "[data-continuous] .strip-bars"],
   ["diff-empty", "view=task&id=5&base=1", "[data-diff-sides]"],
 ];
 
@@ -253,6 +254,41 @@ async function comparison(checks, page, mock) {
   });
 }
 
+async function continuous(checks, page, mock) {
+  await checks.run("the continuous profile: the last hour of one pod, against the hour before", async () => {
+    await page.goto(`${mock.origin}/?view=overview`);
+    await page.locator(".rail").getByRole("link", { name: "Profile", exact: true }).click();
+    await page.waitForSelector("[data-continuous] .strip-bars");
+    // Task 6 began thirty hours ago.
+    const asked = await causing(page, /format=flamegraph&from=\d+/, () =>
+      page.getByRole("button", { name: "1 h", exact: true }).click(),
+    );
+    const from = Number(new URL(asked.url()).searchParams.get("from"));
+    assert(Math.abs(from - 29 * 3_600_000) < 60_000, `the hour begins at ${from}`);
+    const clock = await page.locator("[data-clock]").textContent();
+    assert(/\d\d:\d\d.* to now$/.test(clock), `the clock says: ${clock}`);
+    const whose = page.getByLabel("Whose samples are shown");
+    const pod = await whose.locator("optgroup[label=Pods] option").first().getAttribute("value");
+    const filtered = await causing(page, /format=flamegraph&from=\d+/, () => whose.selectOption(pod));
+    const containers = new URL(filtered.url()).searchParams.getAll("container");
+    assert(containers.join(",") === pod, `asked for the containers ${containers.join(",")}`);
+    const compared = await causing(page, /\/diff\?/, () =>
+      page.getByRole("button", { name: "Compare with an hour before" }).click(),
+    );
+    const sides = new URL(compared.url()).searchParams;
+    const time = (side, end) => Number(sides.get(`${side}_${end}`));
+    assert(sides.get("a") === "6" && sides.get("b") === "6", "another task is the base");
+    assert(time("b", "from") - time("a", "from") === 3_600_000, "the base begins an hour before");
+    assert(time("b", "to") - time("a", "to") === 3_600_000, "the base ends an hour before");
+    for (const side of ["a", "b"])
+      assert(sides.getAll(`${side}_container`).join(",") === pod, `side ${side} is of all containers`);
+    await page.waitForSelector("[data-diff-sides]");
+    await page.getByRole("button", { name: "Stop comparing" }).click();
+    await page.locator("[data-cell-chip]").getByRole("button").first().click();
+    await page.waitForFunction(() => !location.search.includes("containers="));
+  });
+}
+
 async function live(checks, browser, mock) {
   await checks.run("a running task grows, keeps its zoom, and rests while hidden", async () => {
     const { context, page, faults } = await openPage(browser, mock.origin);
@@ -302,6 +338,7 @@ export async function timeWalk(checks, shots) {
   await page.goto(mock.url);
   await page.waitForSelector(".overview-table, [role=grid]");
   await heatMaps(checks, page, mock);
+  await continuous(checks, page, mock);
   await timeOrder(checks, page, mock);
   await comparison(checks, page, mock);
   await checks.run("time and comparison: no fault of the page", async () => {

@@ -15,6 +15,8 @@ pub struct Selection {
     pub except_tids: Vec<u32>,
     /// Keep these processes; empty keeps all.
     pub pids: Vec<u32>,
+    /// Keep the processes of these containers, by their whole ids; empty keeps all.
+    pub containers: Vec<String>,
 }
 
 impl Selection {
@@ -23,16 +25,30 @@ impl Selection {
         *self == Self::default()
     }
 
-    fn keeps(&self, profile: &Profile, thread: ThreadId, bucket: u32) -> bool {
+    /// Of each process of a profile, whether its container is wanted.
+    fn wanted(&self, profile: &Profile) -> Vec<bool> {
+        let is_wanted = |container: &str| {
+            !container.is_empty() && self.containers.iter().any(|id| id == container)
+        };
+        profile
+            .processes
+            .iter()
+            .map(|process| self.containers.is_empty() || is_wanted(profile.text(process.container)))
+            .collect()
+    }
+
+    fn keeps(&self, profile: &Profile, wanted: &[bool], thread: ThreadId, bucket: u32) -> bool {
         let start = u64::from(bucket).saturating_mul(profile.bucket_ns);
         let end = start.saturating_add(profile.bucket_ns);
         let thread = &profile.threads[thread as usize];
-        let pid = profile.processes[thread.process as usize].key.pid;
+        let process = thread.process as usize;
+        let pid = profile.processes[process].key.pid;
         self.from_ns.is_none_or(|from| end > from)
             && self.to_ns.is_none_or(|to| start < to)
             && (self.tids.is_empty() || self.tids.contains(&thread.tid))
             && !self.except_tids.contains(&thread.tid)
             && (self.pids.is_empty() || self.pids.contains(&pid))
+            && wanted.get(process).copied().unwrap_or(false)
     }
 
     /// The selected part of `profile`. Tables keep entries that no sample uses any more.
@@ -41,15 +57,82 @@ impl Selection {
         if self.is_all() {
             return profile.clone();
         }
+        let wanted = self.wanted(profile);
         let mut kept = profile.clone();
         kept.samples
-            .retain(|row| self.keeps(profile, row.thread, row.bucket));
+            .retain(|row| self.keeps(profile, &wanted, row.thread, row.bucket));
         kept.contention
-            .retain(|row| self.keeps(profile, row.thread, row.bucket));
+            .retain(|row| self.keeps(profile, &wanted, row.thread, row.bucket));
         kept.from_ns = self
             .from_ns
             .map_or(kept.from_ns, |from| from.max(kept.from_ns));
         kept.to_ns = self.to_ns.map_or(kept.to_ns, |to| to.min(kept.to_ns));
         kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        Clock, ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+    };
+    use super::*;
+
+    /// Processes 1 and 2 of container `a`, 3 of `b` and 4 of none, with as many samples as their number.
+    fn profile() -> Profile {
+        let mut builder = ProfileBuilder::new(0, 1_000_000, Clock::CpuClock);
+        let stack = builder.stack(Vec::new());
+        for (pid, id) in [(1, "a"), (2, "a"), (3, "b"), (4, "")] {
+            let container = builder.string(id);
+            let process = builder.process(ProfileProcess {
+                key: ProcessKey {
+                    pid,
+                    start_ticks: 0,
+                },
+                comm: 0,
+                exe: 0,
+                container,
+            });
+            let thread = builder.thread(ProfileThread {
+                process,
+                tid: pid,
+                name: 0,
+            });
+            builder.sample(SampleRow {
+                thread,
+                stack,
+                cpu: 0,
+                bucket: 0,
+                state: ThreadState::OnCpu,
+                waker: None,
+                count: u64::from(pid),
+                total_ns: 1,
+            });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn containers_are_kept_by_their_ids() {
+        for (containers, pids, expected) in [
+            (vec![], vec![], 10),
+            (vec!["a"], vec![], 3),
+            (vec!["a", "b"], vec![], 6),
+            (vec!["a"], vec![2, 3], 2),
+            (vec!["c"], vec![], 0),
+            // What is not in a container is in none, not in one without an id.
+            (vec![""], vec![], 0),
+        ] {
+            let selection = Selection {
+                containers: containers.iter().map(ToString::to_string).collect(),
+                pids,
+                ..Selection::default()
+            };
+            assert_eq!(
+                selection.apply(&profile()).total_count(),
+                expected,
+                "{selection:?}"
+            );
+        }
     }
 }

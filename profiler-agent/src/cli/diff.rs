@@ -77,6 +77,14 @@ fn query(args: &DiffArgs) -> String {
             pairs.append_pair(name, &tid.to_string());
         }
     }
+    for [pid, container] in [["a_pid", "a_container"], ["b_pid", "b_container"]] {
+        for id in &args.pid {
+            pairs.append_pair(pid, &id.to_string());
+        }
+        for id in &args.container {
+            pairs.append_pair(container, id);
+        }
+    }
     pairs.finish()
 }
 
@@ -192,15 +200,15 @@ pub(super) mod tests {
 
     #[test]
     fn the_request_has_what_the_command_line_has() {
-        let line =
-            "profiler-agent diff 6 7 --norm rate --from 20 --base-to 400 --tid 8 --tid 9 --limit 5";
+        let line = "profiler-agent diff 6 7 --norm rate --from 20 --base-to 400 --tid 8 --tid 9 --pid 3 --container 4e --limit 5";
         let cli = Cli::parse_from(line.split(' '));
         let Command::Diff(args) = cli.command else {
             panic!("another command")
         };
         assert_eq!(
             query(&args),
-            "a=6&b=7&norm=rate&limit=5&a_to=400&b_from=20&b_tid=8&b_tid=9"
+            "a=6&b=7&norm=rate&limit=5&a_to=400&b_from=20&b_tid=8&b_tid=9\
+             &a_pid=3&a_container=4e&b_pid=3&b_container=4e"
         );
     }
 

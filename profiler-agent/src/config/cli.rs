@@ -520,6 +520,12 @@ pub struct DiffArgs {
     /// Thread of the base; may be repeated
     #[arg(long, value_name = "TID")]
     pub base_tid: Vec<u32>,
+    /// Process, on both sides; may be repeated
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// Container, on both sides, by its whole id; may be repeated
+    #[arg(long, value_name = "ID")]
+    pub container: Vec<String>,
     /// Functions that are listed, the largest change first
     #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,

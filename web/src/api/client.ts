@@ -156,6 +156,8 @@ export interface ProfileCut {
   readonly cell?: string;
   /** One process; missing or null for all. */
   readonly pid?: number | null;
+  /** Processes of these containers; missing or empty for all. */
+  readonly containers?: readonly string[];
 }
 
 /** What part of the waits is asked for, and what the numbers count. */
@@ -172,6 +174,7 @@ function cutParams(cut: ProfileCut, params: URLSearchParams, side = ""): URLSear
   if (cut.to !== null) params.set(`${side}to`, String(cut.to));
   for (const tid of cut.tids) params.append(cut.except ? `${side}not_tid` : `${side}tid`, String(tid));
   if (cut.pid !== undefined && cut.pid !== null) params.set(`${side}pid`, String(cut.pid));
+  for (const id of cut.containers ?? []) params.append(`${side}container`, id);
   return params;
 }
 

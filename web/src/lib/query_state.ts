@@ -75,6 +75,10 @@ export interface PageState {
   /** Time range in milliseconds since the start of the task. */
   readonly from: number | null;
   readonly to: number | null;
+  /** Where the strip of a task without end begins; null for its start. */
+  readonly since: number | null;
+  /** Containers whose processes are shown, by their ids; empty shows all. */
+  readonly containers: readonly string[];
   readonly tids: readonly number[];
   /** The threads of `tids` are those that are left out. */
   readonly except: boolean;
@@ -157,6 +161,8 @@ export const START: PageState = {
   panel: false,
   from: null,
   to: null,
+  since: null,
+  containers: [],
   tids: [],
   except: false,
   time: "bars",
@@ -226,6 +232,14 @@ function naturals(value: string | null): number[] {
     .slice(0, MAX_LIST)
     .map(natural)
     .filter((item) => item !== null);
+}
+
+/** Ids of containers. */
+function containerIds(value: string | null): string[] {
+  return (value ?? "")
+    .split(",")
+    .slice(0, MAX_LIST)
+    .filter((item) => /^[0-9A-Za-z_.-]{12,128}$/.test(item));
 }
 
 /** Names of states and reasons. */
@@ -307,6 +321,8 @@ export function parseState(search: string): PageState {
     panel: params.get("panel") === "1",
     from: natural(params.get("from")),
     to: natural(params.get("to")),
+    since: natural(params.get("since")),
+    containers: containerIds(params.get("containers")),
     tids: naturals(params.get("tid")),
     except: params.get("except") === "1" && naturals(params.get("tid")).length > 0,
     time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
@@ -377,6 +393,8 @@ export function formatState(state: PageState): string {
   put("panel", state.panel ? "1" : "");
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));
+  put("since", state.since === null ? "" : String(state.since));
+  put("containers", state.containers.join(","));
   put("tid", state.tids.join(","));
   put("except", state.except && state.tids.length > 0 ? "1" : "");
   put("time", state.time === START.time ? "" : state.time);

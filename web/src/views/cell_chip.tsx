@@ -17,13 +17,19 @@ function Chip({ words, away }: { words: string; away: () => void }) {
 }
 
 export function CellChip() {
-  const { cell, pid } = route.value;
-  if (cell === "" && pid === null) return null;
+  const { cell, pid, containers } = route.value;
+  if (cell === "" && pid === null && containers.length === 0) return null;
   return (
     <p class="cell-chip" data-cell-chip>
       {cell !== "" && <Chip words={cellText(cell)} away={() => patchRoute({ cell: "" })} />}
       {pid !== null && <Chip words={`process ${pid}`} away={() => patchRoute({ pid: null })} />}
-      <span class="muted">Graph, table, time and exports hold only these samples of the diagnosis.</span>
+      {containers.length > 0 && (
+        <Chip
+          words={containers.length === 1 ? "1 container" : `${containers.length} containers`}
+          away={() => patchRoute({ containers: [] })}
+        />
+      )}
+      <span class="muted">Graph, table, time and exports hold only these samples.</span>
     </p>
   );
 }

@@ -20,16 +20,23 @@ const FORMATS: readonly { format: ProfileFormat; title: string; what: string; su
 export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null }) {
   const [busy, setBusy] = useState<ProfileFormat | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const { from, to, tids, except, cell, pid } = route.value;
+  const { from, to, tids, except, cell, pid, containers } = route.value;
   const filtered =
     waits !== null && (waits.idle !== "show" || waits.states.length + waits.reasons.length > 0);
-  const cut = from !== null || to !== null || tids.length > 0 || cell !== "" || pid !== null || filtered;
+  const cut =
+    from !== null ||
+    to !== null ||
+    tids.length > 0 ||
+    cell !== "" ||
+    pid !== null ||
+    containers.length > 0 ||
+    filtered;
   const run = async (format: ProfileFormat, suffix: string): Promise<void> => {
     setBusy(format);
     setError(null);
     try {
       save(
-        await api.exportBlob(id, format, { from, to, tids, except, waits, cell, pid }),
+        await api.exportBlob(id, format, { from, to, tids, except, waits, cell, pid, containers }),
         `task-${id}${cut ? "-part" : ""}.${suffix}`,
       );
     } catch (problem) {

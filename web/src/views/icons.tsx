@@ -2,6 +2,8 @@
 
 const PATHS = {
   overview: "M2 2.500h5v5H2zM9 2.500h5V5H9zM9 6.500h5V9H9zM2 9h5v4.500H2zM9 10.500h5v3H9z",
+  profile:
+    "M2 12h12v2.500H2zM2 8.500h8v2.500H2zM11 8.500h3v2.500h-3zM3.500 5h5v2.500h-5zM4.500 1.500h2V4h-2z",
   processes: "M2 3h12v2H2zM2 7h8v2H2zM2 11h10v2H2z",
   tasks:
     "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13Zm0 1.5a5 5 0 1 1 0 10A5 5 0 0 1 8 3Zm-.75 1.5v4l3.2 2 .8-1.25-2.5-1.6V4.5z",

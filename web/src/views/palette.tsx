@@ -1,6 +1,7 @@
 // Go to anything by typing a part of its name.
 
 import { useMemo, useRef, useState } from "preact/hooks";
+import { nodeProfile } from "../lib/continuous";
 import { visible } from "../lib/format";
 import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
@@ -66,6 +67,15 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
 
 function entries(): PaletteEntry[] {
   const list = fixed(route.value.view === "task");
+  const continuous = nodeProfile(tasks.value?.values() ?? []);
+  if (continuous !== null)
+    list.push({
+      kind: "task",
+      id: continuous.id,
+      title: "Continuous profile",
+      detail: "the whole node, at any time",
+      weight: 0,
+    });
   list.push(...processEntries([...(processes.value?.values() ?? [])], pods.value ?? []));
   for (const task of tasks.value?.values() ?? [])
     list.push({

@@ -1,5 +1,6 @@
 // The frame around every page: rail, top bar, connection banner, dialogs.
 
+import { nodeProfile } from "../lib/continuous";
 import { bytes, cpu, visible } from "../lib/format";
 import { fullest } from "../lib/kernel_objects";
 import { lossChip } from "../lib/losses";
@@ -47,10 +48,10 @@ const PAGES = [
 ] as const;
 
 /** Lets the browser handle clicks that open a link elsewhere. */
-function follow(event: MouseEvent, view: View): void {
+function follow(event: MouseEvent, view: View, id = ""): void {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
-  openView({ view });
+  openView({ view, id });
 }
 
 /** The entry of the rail that a page belongs to. */
@@ -63,7 +64,10 @@ function railOf(view: View, id: string): View {
 
 function Rail() {
   const current = railOf(route.value.view, route.value.id);
-  const running = [...(tasks.value?.values() ?? [])].filter((task) => task.state === "running").length;
+  const all = [...(tasks.value?.values() ?? [])];
+  const running = all.filter((task) => task.state === "running").length;
+  const continuous = nodeProfile(all);
+  const onProfile = continuous !== null && route.value.view === "task" && route.value.id === continuous.id;
   return (
     <nav class="rail" aria-label="Pages">
       <a class="brand" href={href({ view: "overview" })} onClick={(event) => follow(event, "overview")}>
@@ -81,7 +85,7 @@ function Rail() {
             key={view}
             class="rail-link"
             href={href({ view })}
-            aria-current={current === view ? "page" : undefined}
+            aria-current={current === view && !onProfile ? "page" : undefined}
             onClick={(event) => follow(event, view)}
           >
             <Icon name={icon} />
@@ -93,6 +97,18 @@ function Rail() {
             )}
           </a>
         ),
+      )}
+      {continuous !== null && (
+        <a
+          class="rail-link"
+          href={href({ view: "task", id: continuous.id })}
+          aria-current={onProfile ? "page" : undefined}
+          title="The continuous profile of the whole node"
+          onClick={(event) => follow(event, "task", continuous.id)}
+        >
+          <Icon name="profile" />
+          <span>Profile</span>
+        </a>
       )}
       <Changing>
         <button

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type WaitCut } from "../api/client";
 import type { Task } from "../api/types";
+import { isContinuous } from "../lib/continuous";
 import { visible } from "../lib/format";
 import { specAgain } from "../lib/run_again";
 import { isFinal } from "../lib/task_list";
@@ -14,6 +15,7 @@ import { openView, patchRoute, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
 import { CellChip } from "./cell_chip";
 import { Changing } from "./changing";
+import { ContinuousBar } from "./continuous_bar";
 import { DiffView } from "./diff_view";
 import { DisplayMenu } from "./display_menu";
 import { EdgeExportMenu } from "./edge_export_menu";
@@ -196,7 +198,7 @@ const PROFILES = ["on_cpu", "off_cpu", "wall", "imported"];
 const DIAGNOSED = ["on_cpu", "wall", "imported"];
 
 function Result({ task }: { task: Task }) {
-  const { from, to, tids, except, base, tab, cell, pid, time, colour } = route.value;
+  const { from, to, tids, except, base, tab, cell, pid, containers, time, colour } = route.value;
   useModeKey(time);
   useFullScreen();
   const running = task.state === "running";
@@ -206,8 +208,8 @@ function Result({ task }: { task: Task }) {
   // Who woke a thread is no part of the stacks that a diagnosis knows.
   const features = attributed && colour === "feature" && waits?.wakers !== true;
   const cut = useMemo(
-    () => ({ from, to, tids, except, waits, cell, pid }),
-    [from, to, tids, except, waitsKey, cell, pid],
+    () => ({ from, to, tids, except, waits, cell, pid, containers }),
+    [from, to, tids, except, waitsKey, cell, pid, containers],
   );
   const file = "imported" in task.target ? task.target.imported : null;
   // The other views ask for what they show themselves.
@@ -218,14 +220,16 @@ function Result({ task }: { task: Task }) {
   if (task.state === "failed" && task.samples === 0)
     return <NoSamples index={profile.base} running={false} failed={true} />;
   const timed = file?.has_times !== false;
+  const continuous = isContinuous(task);
   return (
     <>
+      {continuous && <ContinuousBar task={task} running={running} />}
       <div class="toolbar result-bar">
         {base === "" && <ViewChoice order />}
         {!timed ? (
           <p class="muted no-times">The file does not say when samples were taken.</p>
         ) : (
-          time === "bars" && <TimeBars task={task} running={running} />
+          time === "bars" && !continuous && <TimeBars task={task} running={running} />
         )}
         {file?.has_threads !== false && (
           <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />

@@ -9,6 +9,7 @@ import { patchRoute } from "../state/route";
 import { Icon } from "./icons";
 
 const REFETCH_MS = 2_000;
+const SLOW_REFETCH_MS = 10_000;
 const MAX_BARS = 300;
 /** Buckets that are asked for at most; longer tasks get longer buckets. */
 const MAX_BUCKETS = 1200;
@@ -20,13 +21,18 @@ function useTimeline(
   running: boolean,
   startedAtMs: number,
   endedAtMs: number | null,
+  since: number | null,
 ): Timeline | null {
   const load = (signal: AbortSignal) => {
-    const length = (endedAtMs ?? Date.now()) - startedAtMs;
+    const length = (endedAtMs ?? Date.now()) - startedAtMs - (since ?? 0);
     const bucketMs = FINEST_MS * Math.max(1, Math.ceil(length / FINEST_MS / MAX_BUCKETS));
-    return api.timeline(id, { bucketMs }, signal);
+    const cut =
+      since === null ? {} : { cut: { from: since, to: null, tids: [], except: false, waits: null } };
+    return api.timeline(id, { bucketMs, ...cut }, signal);
   };
-  return useRefetched<Timeline | null>(null, load, running, REFETCH_MS, [id, startedAtMs, endedAtMs]);
+  // A long task has long buckets: they need not be read so often.
+  const everyMs = since === null ? REFETCH_MS : SLOW_REFETCH_MS;
+  return useRefetched<Timeline | null>(null, load, running, everyMs, [id, startedAtMs, endedAtMs, since]);
 }
 
 function setRange(from: number | null, to: number | null): void {
@@ -51,14 +57,17 @@ interface Props {
   readonly endedAtMs: number | null;
   readonly from: number | null;
   readonly to: number | null;
+  /** Where the strip begins, in milliseconds after the start; the caller says what time that is. */
+  readonly since?: number | null;
 }
 
 export function TimeStrip(props: Props) {
-  const timeline = useTimeline(props.id, props.running, props.startedAtMs, props.endedAtMs);
+  const since = props.since ?? null;
+  const timeline = useTimeline(props.id, props.running, props.startedAtMs, props.endedAtMs, since);
   // Ranges below count from the first bucket; the address and the API from the start of the task.
   const origin = timeline?.from_ms ?? 0;
   const setShown = (range: StripRange | null): void => {
-    setRange(range === null ? null : range.from + origin, range === null ? null : range.to + origin);
+    setRange(range === null ? since : range.from + origin, range === null ? null : range.to + origin);
   };
   const box = useRef<HTMLDivElement>(null);
   const [drag, setDrag] = useState<{ a: number; b: number } | null>(null);
@@ -71,7 +80,7 @@ export function TimeStrip(props: Props) {
   const range: StripRange | null =
     drag !== null
       ? brushed(drag.a, drag.b, bucketMs, counts.length)
-      : props.from !== null || props.to !== null
+      : (props.from !== null && props.from !== since) || props.to !== null
         ? { from: (props.from ?? origin) - origin, to: (props.to ?? origin + length) - origin }
         : null;
 

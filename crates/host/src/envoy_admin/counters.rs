@@ -1,32 +1,16 @@
 //! `/stats`: how many requests were answered.
 
-use serde::Deserialize;
-
-use super::{EnvoyAdminError, client::Client, text::harmless};
-use crate::foreign_answers::json;
+use super::{
+    EnvoyAdminError,
+    client::Client,
+    traffic::{self, HttpTraffic},
+};
 
 /// One counter for each HTTP connection manager: `http.PREFIX.downstream_rq_completed`.
 const PATH: &str =
     "/stats?usedonly&format=json&filter=%5Ehttp%5C..%2A%5C.downstream_rq_completed%24";
 /// A name and a number take some 80 bytes; a proxy has up to some thousand connection managers.
 const LIMIT: usize = 4 << 20;
-const BEFORE: &str = "http.";
-const AFTER: &str = ".downstream_rq_completed";
-/// Prefixes of connection managers that serve no traffic: Envoy's admin interface, and in Istio the
-/// listeners for readiness and for scraping.
-const OWN: [&str; 3] = ["admin", "agent", "stats"];
-
-#[derive(Deserialize)]
-struct Answer {
-    stats: Vec<Stat>,
-}
-
-#[derive(Deserialize)]
-struct Stat {
-    #[serde(default)]
-    name: String,
-    value: Option<serde_json::Number>,
-}
 
 /// Requests that were answered since Envoy started; `None` when it counts none (yet): it leaves out
 /// counters that have not been used.
@@ -44,22 +28,15 @@ pub(super) fn completed_requests(client: &Client) -> Result<Option<u64>, EnvoyAd
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Option<u64>, String> {
-    let answer: Answer = json(body).map_err(|error| harmless(&error.to_string()))?;
-    let mut sum: Option<u64> = None;
-    for stat in &answer.stats {
-        let value = stat.value.as_ref().and_then(serde_json::Number::as_u64);
-        if let (Some(_traffic), Some(value)) = (prefix_of(&stat.name, AFTER), value) {
-            sum = Some(sum.unwrap_or(0).saturating_add(value));
-        }
-    }
-    Ok(sum)
-}
-
-/// The connection manager that a statistic with this ending belongs to; `None` for others, and for managers that serve no
-/// traffic.
-pub(super) fn prefix_of<'a>(name: &'a str, ending: &str) -> Option<&'a str> {
-    let prefix = name.strip_prefix(BEFORE)?.strip_suffix(ending)?;
-    (!OWN.contains(&prefix)).then_some(prefix)
+    let HttpTraffic {
+        inbound,
+        outbound,
+        other,
+    } = traffic::parse(body)?;
+    let all = [inbound, outbound, other].into_iter().flatten();
+    Ok(all.fold(None, |sum, counts| {
+        Some(sum.unwrap_or(0_u64).saturating_add(counts.completed))
+    }))
 }
 
 #[cfg(test)]

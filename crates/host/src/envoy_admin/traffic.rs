@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::{
     EnvoyAdminError,
     client::{Client, ClientError},
-    counters::prefix_of,
     text::harmless,
 };
 use crate::foreign_answers::json;
@@ -21,6 +20,10 @@ const WITHOUT_TIMES: &str =
     "/stats?usedonly&format=json&filter=%5Ehttp%5C..%2A%5C.downstream_rq_%28completed%7C5xx%29%24";
 /// Three names for each connection manager, of which one has up to some hundred buckets of 50 bytes.
 const LIMIT: usize = 4 << 20;
+const BEFORE: &str = "http.";
+/// Prefixes of connection managers that serve no traffic: Envoy's admin interface, and in Istio the
+/// listeners for readiness and for scraping.
+const OWN: [&str; 3] = ["admin", "agent", "stats"];
 const COMPLETED: &str = ".downstream_rq_completed";
 const ERRORS: &str = ".downstream_rq_5xx";
 const TIME: &str = ".downstream_rq_time";
@@ -187,6 +190,13 @@ impl HttpTraffic {
         };
         Some(counts.get_or_insert_default())
     }
+}
+
+/// The connection manager that a statistic with this ending belongs to; `None` for others, and for managers that serve no
+/// traffic.
+fn prefix_of<'a>(name: &'a str, ending: &str) -> Option<&'a str> {
+    let prefix = name.strip_prefix(BEFORE)?.strip_suffix(ending)?;
+    (!OWN.contains(&prefix)).then_some(prefix)
 }
 
 /// Envoy cuts milliseconds off: what it counts as 8 took less than 9.

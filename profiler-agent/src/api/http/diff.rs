@@ -13,7 +13,7 @@ use profiler_analysis::render::{
 use profiler_model::{IdleShare, ImportValues, Profile, Selection, Task, TaskId, Unsampled};
 
 use super::{
-    profiles::{MILLISECONDS, NUMBER, SelectionParameters, missing_value},
+    profiles::{CONTAINER, MILLISECONDS, NUMBER, SelectionParameters, missing_value},
     waits::{ViewParameters, WaitView, read_view},
 };
 use crate::api::{
@@ -58,6 +58,8 @@ parameters! {
         a_pid: Option<Vec<u32>> = NUMBER,
         /// Threads of the base to leave out; may be repeated
         a_not_tid: Option<Vec<u32>> = NUMBER,
+        /// Containers of `a`, by their whole ids; may be repeated
+        a_container: Option<Vec<String>> = CONTAINER,
         /// Milliseconds after the start of `b`
         b_from: Option<u64> = MILLISECONDS,
         /// Milliseconds after the start of `b`
@@ -68,6 +70,8 @@ parameters! {
         b_pid: Option<Vec<u32>> = NUMBER,
         /// Threads of `b` to leave out; may be repeated
         b_not_tid: Option<Vec<u32>> = NUMBER,
+        /// Containers of `b`, by their whole ids; may be repeated
+        b_container: Option<Vec<String>> = CONTAINER,
     }
 }
 
@@ -164,6 +168,7 @@ impl DiffParameters {
                 tid: self.a_tid,
                 pid: self.a_pid,
                 not_tid: self.a_not_tid,
+                container: self.a_container,
             },
             SelectionParameters {
                 from: self.b_from,
@@ -171,6 +176,7 @@ impl DiffParameters {
                 tid: self.b_tid,
                 pid: self.b_pid,
                 not_tid: self.b_not_tid,
+                container: self.b_container,
             },
         ]
     }

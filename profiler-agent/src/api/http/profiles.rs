@@ -34,6 +34,7 @@ pub(super) const NO_COUNT: &str =
     "a wall-clock profile counts time only: leave value out, or give duration";
 /// More than that is a mistake, and each is compared with every sample.
 const MAX_IDS: usize = 1024;
+pub(super) const CONTAINER: &str = "the id of a container";
 pub(super) const MILLISECONDS: &str = "a number of milliseconds";
 pub(super) const NUMBER: &str = "a thread or process number";
 
@@ -50,6 +51,8 @@ parameters! {
         pid: Option<Vec<u32>> = NUMBER,
         /// Leave these threads out; may be repeated
         not_tid: Option<Vec<u32>> = NUMBER,
+        /// Keep the processes of these containers, by their whole ids; may be repeated
+        container: Option<Vec<String>> = CONTAINER,
     }
 }
 
@@ -76,6 +79,7 @@ impl SelectionParameters {
             tid,
             pid,
             not_tid,
+            container,
         } = self;
         if let (Some(first), Some(last)) = (from, to)
             && first >= last
@@ -85,17 +89,7 @@ impl SelectionParameters {
                 format!("{prefix}to ({last}) must be after {prefix}from ({first})"),
             ));
         }
-        let ids = |name: &str, given: Option<Vec<u32>>| {
-            let ids = given.unwrap_or_default();
-            if ids.len() <= MAX_IDS {
-                return Ok(ids);
-            }
-            let detail = format!(
-                "{prefix}{name} is given {} times; at most {MAX_IDS} are taken",
-                ids.len()
-            );
-            Err(ApiError::invalid_field(format!("{prefix}{name}"), detail))
-        };
+        let ids = |name, given| few(prefix, name, given);
         let ns = |ms: u64| ms.saturating_mul(NS_PER_MS);
         Ok(Selection {
             from_ns: from.map(ns),
@@ -103,8 +97,22 @@ impl SelectionParameters {
             tids: ids("tid", tid)?,
             pids: ids("pid", pid)?,
             except_tids: ids("not_tid", not_tid)?,
+            containers: few(prefix, "container", container)?,
         })
     }
+}
+
+/// What a parameter that may be repeated was given, at most [`MAX_IDS`] times.
+fn few<T>(prefix: &str, name: &str, given: Option<Vec<T>>) -> Result<Vec<T>, ApiError> {
+    let all = given.unwrap_or_default();
+    if all.len() <= MAX_IDS {
+        return Ok(all);
+    }
+    let detail = format!(
+        "{prefix}{name} is given {} times; at most {MAX_IDS} are taken",
+        all.len()
+    );
+    Err(ApiError::invalid_field(format!("{prefix}{name}"), detail))
 }
 
 /// The result with the names that are known now. Refused for tasks whose result is not a profile.

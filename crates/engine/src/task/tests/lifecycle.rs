@@ -107,6 +107,7 @@ async fn the_result_so_far_can_be_read_and_cut() {
         pids,
         tids: Vec::new(),
         except_tids: Vec::new(),
+        containers: Vec::new(),
     };
     for (selection, expected) in [
         (Selection::default(), (300, 0, 200)),
