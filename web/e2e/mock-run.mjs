@@ -151,7 +151,9 @@ await checks.run("an agent that is stopped is told within five seconds, and foun
 await checks.run("keys lead out of fields, to the first row, past the rail, and to the graph", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
-  await page.waitForSelector(".overview-table, [role=grid]");
+  await page.waitForSelector(".overview-table");
+  await page.goto(`${mock.origin}/?view=pods`);
+  await page.waitForSelector("[role=grid] [role=row]");
   const focused = () => page.evaluate(() => document.activeElement.getAttribute("role"));
   await page.keyboard.press("/");
   await page.keyboard.type("envoy");
