@@ -1,6 +1,6 @@
 //! Cutting a part out of a profile.
 
-use super::{Profile, ThreadId};
+use super::{Profile, ProfileProcess, ThreadId};
 
 /// Which samples to keep. The default keeps all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,30 +25,24 @@ impl Selection {
         *self == Self::default()
     }
 
-    /// Of each process of a profile, whether its container is wanted.
-    fn wanted(&self, profile: &Profile) -> Vec<bool> {
-        let is_wanted = |container: &str| {
-            !container.is_empty() && self.containers.iter().any(|id| id == container)
-        };
-        profile
-            .processes
-            .iter()
-            .map(|process| self.containers.is_empty() || is_wanted(profile.text(process.container)))
-            .collect()
+    /// Whether the samples of a process are kept.
+    fn keeps_process(&self, profile: &Profile, process: &ProfileProcess) -> bool {
+        let container = profile.text(process.container);
+        let is_wanted = || self.containers.iter().any(|id| id == container);
+        (self.pids.is_empty() || self.pids.contains(&process.key.pid))
+            && (self.containers.is_empty() || (!container.is_empty() && is_wanted()))
     }
 
-    fn keeps(&self, profile: &Profile, wanted: &[bool], thread: ThreadId, bucket: u32) -> bool {
+    /// `processes`: of each process, whether it is kept.
+    fn keeps(&self, profile: &Profile, processes: &[bool], thread: ThreadId, bucket: u32) -> bool {
         let start = u64::from(bucket).saturating_mul(profile.bucket_ns);
         let end = start.saturating_add(profile.bucket_ns);
         let thread = &profile.threads[thread as usize];
-        let process = thread.process as usize;
-        let pid = profile.processes[process].key.pid;
         self.from_ns.is_none_or(|from| end > from)
             && self.to_ns.is_none_or(|to| start < to)
             && (self.tids.is_empty() || self.tids.contains(&thread.tid))
             && !self.except_tids.contains(&thread.tid)
-            && (self.pids.is_empty() || self.pids.contains(&pid))
-            && wanted.get(process).copied().unwrap_or(false)
+            && processes[thread.process as usize]
     }
 
     /// The selected part of `profile`. Tables keep entries that no sample uses any more.
@@ -57,12 +51,16 @@ impl Selection {
         if self.is_all() {
             return profile.clone();
         }
-        let wanted = self.wanted(profile);
+        let processes: Vec<bool> = profile
+            .processes
+            .iter()
+            .map(|process| self.keeps_process(profile, process))
+            .collect();
         let mut kept = profile.clone();
         kept.samples
-            .retain(|row| self.keeps(profile, &wanted, row.thread, row.bucket));
+            .retain(|row| self.keeps(profile, &processes, row.thread, row.bucket));
         kept.contention
-            .retain(|row| self.keeps(profile, &wanted, row.thread, row.bucket));
+            .retain(|row| self.keeps(profile, &processes, row.thread, row.bucket));
         kept.from_ns = self
             .from_ns
             .map_or(kept.from_ns, |from| from.max(kept.from_ns));
@@ -73,9 +71,7 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        Clock, ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
-    };
+    use super::super::{Clock, ProcessKey, ProfileBuilder, ProfileThread, SampleRow, ThreadState};
     use super::*;
 
     /// Processes 1 and 2 of container `a`, 3 of `b` and 4 of none, with as many samples as their number.

@@ -1,15 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Task } from "../api/types";
-import {
-  clockTicks,
-  clockTime,
-  earlier,
-  HOUR_MS,
-  isContinuous,
-  nodeProfile,
-  SPANS,
-  sinceOf,
-} from "./continuous";
+import { clockTicks, earlier, HOUR_MS, isContinuous, nodeProfile, SPANS, sinceOf } from "./continuous";
+import { clockTime } from "./format";
 import { formatState, parseState, START } from "./query_state";
 
 const task = (id: string, change: Partial<Task> = {}): Task =>
@@ -50,7 +42,7 @@ describe("a profile without end", () => {
     expect(ticks[0]!.at).toBeCloseTo(50 / 900);
     expect(clockTicks(from, from + 24 * HOUR_MS, 8).every(({ text }) => text.endsWith(":00"))).toBe(true);
     expect(clockTicks(from, from, 8)).toEqual([]);
-    expect(clockTime(from, true)).toBe("14:03:10");
+    expect(clockTime(new Date(from), true)).toBe("14:03:10");
   });
 
   it("is in the address with its containers", () => {

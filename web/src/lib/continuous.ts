@@ -1,6 +1,7 @@
 // A profile that has no end: which part of its time is looked at, by the clock, and what it is compared with.
 
 import type { Task } from "../api/types";
+import { clockTime } from "./format";
 
 export interface Span {
   readonly title: string;
@@ -44,17 +45,11 @@ export function earlier({ from, to }: TimeRange, ms: number): TimeRange | null {
   return from < ms ? null : { from: from - ms, to: to - ms };
 }
 
-const STEPS_MS = [
-  1_000,
-  5_000,
-  10_000,
-  30_000,
-  MINUTE_MS,
-  2 * MINUTE_MS,
-  5 * MINUTE_MS,
-  10 * MINUTE_MS,
-  30 * MINUTE_MS,
-].concat([1, 2, 3, 6, 12, 24].map((hours) => hours * HOUR_MS));
+const STEPS_MS: readonly number[] = [
+  ...[1, 5, 10, 30].map((seconds) => seconds * 1_000),
+  ...[1, 2, 5, 10, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 6, 12, 24].map((hours) => hours * HOUR_MS),
+];
 
 /** Clock times along a strip, at most `most`: where each stands (0 to 1) and what it says. Times are milliseconds since the epoch. */
 export function clockTicks(fromMs: number, toMs: number, most: number): { at: number; text: string }[] {
@@ -69,16 +64,6 @@ export function clockTicks(fromMs: number, toMs: number, most: number): { at: nu
     ms <= toMs && ticks.length <= most;
     ms += step
   )
-    ticks.push({ at: (ms - fromMs) / length, text: clockTime(ms, step < MINUTE_MS) });
+    ticks.push({ at: (ms - fromMs) / length, text: clockTime(new Date(ms), step < MINUTE_MS) });
   return ticks;
-}
-
-/** `14:03`, or with seconds. */
-export function clockTime(epochMs: number, seconds = false): string {
-  return new Date(epochMs).toLocaleTimeString([], {
-    hour: "2-digit",
-    minute: "2-digit",
-    ...(seconds ? { second: "2-digit" } : {}),
-    hour12: false,
-  });
 }

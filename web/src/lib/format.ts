@@ -62,15 +62,20 @@ export function clock(seconds: number): string {
   return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
 }
 
+/** Time of the day in the reader's zone: "14:03", or with seconds. */
+export function clockTime(date: Date, seconds = false): string {
+  return date.toLocaleTimeString([], {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(seconds ? { second: "2-digit" } : {}),
+    hour12: false,
+  });
+}
+
 /** Moment of nanoseconds since the epoch, in the reader's zone: "14:03:22", with the day when not today. */
 export function moment(ns: number, now: Date = new Date()): string {
   const date = new Date(ns / 1e6);
-  const time = date.toLocaleTimeString([], {
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hour12: false,
-  });
+  const time = clockTime(date, true);
   if (date.toDateString() === now.toDateString()) return time;
   return `${date.toLocaleDateString([], { day: "numeric", month: "short" })} ${time}`;
 }

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { Task } from "../api/types";
-import { clockTicks, clockTime, earlier, HOUR_MS, SPANS, sinceOf, type TimeRange } from "../lib/continuous";
-import { moment, visible } from "../lib/format";
+import { clockTicks, earlier, HOUR_MS, SPANS, sinceOf, type TimeRange } from "../lib/continuous";
+import { clockTime, moment, visible } from "../lib/format";
 import type { Pod } from "../lib/pods";
+import { compareBy } from "../lib/process_list";
 import { pods, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { TimeStrip } from "./time_strip";
@@ -29,7 +30,7 @@ function Filter() {
     .filter(({ ids }) => ids.length > 0);
   const busiest = [...(processes.value?.values() ?? [])]
     .filter(({ kernel_thread }) => !kernel_thread)
-    .sort((a, b) => (b.cpu_percent ?? 0) - (a.cpu_percent ?? 0))
+    .sort(compareBy("-cpu"))
     .slice(0, MOST_PROCESSES);
   const value = pid !== null ? `pid ${pid}` : containers.length > 0 ? containers.join(",") : "";
   const known =
@@ -97,7 +98,6 @@ export function ContinuousBar({ task, running }: { task: Task; running: boolean 
   const endMs = task.ended_at_ns === null ? Date.now() : task.ended_at_ns / 1e6;
   const lengthMs = Math.max(1, endMs - startedMs);
   const shown: TimeRange = { from: from ?? since ?? 0, to: to ?? lengthMs };
-  const day = moment((startedMs + shown.from) * 1e6).replace(/ ?\d\d:\d\d:\d\d$/, "");
   const show = (ms: number | null): void => {
     setRefused("");
     const next = ms === null ? null : sinceOf(ms, lengthMs);
@@ -138,8 +138,8 @@ export function ContinuousBar({ task, running }: { task: Task; running: boolean 
           </button>
         </fieldset>
         <span class="numeric" data-clock>
-          {day} {clockTime(startedMs + shown.from, true)} to{" "}
-          {to === null && running ? "now" : clockTime(startedMs + shown.to, true)}
+          {moment((startedMs + shown.from) * 1e6)} to{" "}
+          {to === null && running ? "now" : clockTime(new Date(startedMs + shown.to), true)}
         </span>
         <Filter />
         {!compared && (

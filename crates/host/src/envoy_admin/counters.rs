@@ -1,10 +1,6 @@
 //! `/stats`: how many requests were answered.
 
-use super::{
-    EnvoyAdminError,
-    client::Client,
-    traffic::{self, HttpTraffic},
-};
+use super::{EnvoyAdminError, client::Client, traffic};
 
 /// One counter for each HTTP connection manager: `http.PREFIX.downstream_rq_completed`.
 const PATH: &str =
@@ -15,33 +11,16 @@ const LIMIT: usize = 4 << 20;
 /// Requests that were answered since Envoy started; `None` when it counts none (yet): it leaves out
 /// counters that have not been used.
 pub(super) fn completed_requests(client: &Client) -> Result<Option<u64>, EnvoyAdminError> {
-    let body = client
-        .get(PATH, LIMIT)
-        .map_err(|source| EnvoyAdminError::Request {
-            path: "/stats",
-            source,
-        })?;
-    parse(&body).map_err(|detail| EnvoyAdminError::Answer {
-        path: "/stats",
-        detail,
-    })
-}
-
-pub(super) fn parse(body: &[u8]) -> Result<Option<u64>, String> {
-    let HttpTraffic {
-        inbound,
-        outbound,
-        other,
-    } = traffic::parse(body)?;
-    let all = [inbound, outbound, other].into_iter().flatten();
-    Ok(all.fold(None, |sum, counts| {
-        Some(sum.unwrap_or(0_u64).saturating_add(counts.completed))
-    }))
+    Ok(traffic::read(client.get(PATH, LIMIT))?.completed())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(body: &[u8]) -> Result<Option<u64>, String> {
+        Ok(traffic::parse(body)?.completed())
+    }
 
     #[test]
     fn requests_of_all_connection_managers_are_added_up_but_its_own() {

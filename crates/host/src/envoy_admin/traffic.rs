@@ -139,14 +139,14 @@ pub(super) fn traffic(client: &Client) -> Result<HttpTraffic, EnvoyAdminError> {
         Err(ClientError::Status(400)) => client.get(WITHOUT_TIMES, LIMIT),
         answer => answer,
     };
-    let body = body.map_err(|source| EnvoyAdminError::Request {
-        path: "/stats",
-        source,
-    })?;
-    parse(&body).map_err(|detail| EnvoyAdminError::Answer {
-        path: "/stats",
-        detail,
-    })
+    read(body)
+}
+
+/// What Envoy answered to a question for statistics of connection managers.
+pub(super) fn read(body: Result<Vec<u8>, ClientError>) -> Result<HttpTraffic, EnvoyAdminError> {
+    let path = "/stats";
+    let body = body.map_err(|source| EnvoyAdminError::Request { path, source })?;
+    parse(&body).map_err(|detail| EnvoyAdminError::Answer { path, detail })
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<HttpTraffic, String> {
@@ -178,6 +178,14 @@ pub(super) fn parse(body: &[u8]) -> Result<HttpTraffic, String> {
 }
 
 impl HttpTraffic {
+    /// Requests of all directions; `None` where none were counted.
+    pub(super) fn completed(&self) -> Option<u64> {
+        let all = [&self.inbound, &self.outbound, &self.other];
+        all.into_iter().flatten().fold(None, |sum, counts| {
+            Some(sum.unwrap_or(0_u64).saturating_add(counts.completed))
+        })
+    }
+
     /// Where a statistic with this ending is added; `None` for those that are not traffic.
     fn of(&mut self, name: &str, ending: &str) -> Option<&mut HttpCounts> {
         let prefix = prefix_of(name, ending)?;
