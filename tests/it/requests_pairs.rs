@@ -2,13 +2,13 @@
 //! requests carry and that the agent does not match by.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
 use profiler_tests::{
-    mesh::{Load, Mesh, MeshOptions, Unique, load_report},
-    peers::watch::{Report, Watch},
+    mesh::{ADMIN_PORT, Load, Mesh, MeshOptions, Unique, load_report},
+    peers::watch::{Edges, Report, Watch},
 };
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ fn pairs(mesh: &Mesh, unique: Unique, connections: u32) -> [Classes; 2] {
     seen.check_whole().unwrap();
     let numbers = numbers(&seen, unique);
     let names = ["client's", "server's"];
-    let both = envoys.map(|pid| judge(seen.sidecar(pid).unwrap(), &numbers));
+    let both = envoys.map(|pid| judge(&seen, pid, &numbers));
     for (name, classes) in names.iter().zip(&both) {
         for (class, [all, right]) in classes {
             println!(
@@ -84,10 +84,21 @@ fn place(value: &Value) -> (String, u64) {
     (client.to_owned(), value["stream"].as_u64().unwrap())
 }
 
-fn judge(sidecar: &Value, numbers: &HashMap<(String, u64), String>) -> Classes {
-    assert_eq!(sidecar["requests_in"], REQUESTS);
-    assert_eq!(sidecar["requests_out"], REQUESTS);
-    assert_eq!(sidecar["matched_left_out"], 0);
+fn judge(seen: &Report, pid: u32, numbers: &HashMap<(String, u64), String>) -> Classes {
+    let sidecar = seen.sidecar(pid).unwrap();
+    let counted = ["requests_in", "requests_out", "matched_left_out"];
+    let [ins, outs, left_out] = counted.map(|count| sidecar[count].as_u64().unwrap());
+    // The agent of a test that runs beside this one asks Envoy for its statistics.
+    let asked = seen.samples(Edges::To(ADMIN_PORT)).unwrap();
+    let asked = asked
+        .iter()
+        .filter(|sample| sample["edge"]["server"]["pid"] == pid);
+    assert_eq!(
+        [ins, outs, left_out],
+        [REQUESTS + asked.count() as u64, REQUESTS, 0],
+        "process {pid} has requests without a pair: {:#?}",
+        unpaired(seen, pid)
+    );
     let mut classes = Classes::new();
     for pair in sidecar["matched"].as_array().unwrap() {
         let class = classes.entry(pair["class"].as_str().unwrap().to_owned());
@@ -96,6 +107,22 @@ fn judge(sidecar: &Value, numbers: &HashMap<(String, u64), String>) -> Classes {
         *right += u64::from(numbers[&place(&pair["in"])] == numbers[&place(&pair["out"])]);
     }
     classes
+}
+
+/// Requests into and out of the process that no pair has.
+fn unpaired(seen: &Report, pid: u32) -> Vec<&Value> {
+    let pairs = seen.sidecar(pid).unwrap()["matched"].as_array().unwrap();
+    let paired: HashSet<_> = pairs
+        .iter()
+        .flat_map(|pair| [place(&pair["in"]), place(&pair["out"])])
+        .collect();
+    let ends = ["client", "server"];
+    let samples = seen.json["samples"].as_array().unwrap();
+    samples
+        .iter()
+        .filter(|sample| ends.iter().any(|end| sample["edge"][end]["pid"] == pid))
+        .filter(|sample| !paired.contains(&place(sample)))
+        .collect()
 }
 
 /// Every pair of the class is right, and there are this many.

@@ -115,7 +115,7 @@ async function map({ opened, rows, rounds }, nodes, edges, frameLimit) {
     // A task that has ended answers once, the network page streams.
     await page.goto(`${mock.origin}/?view=task&id=7&local=1`);
     drawn.push(await drawnAfter(page, "/tasks/7/edges"));
-    await page.goto(`${mock.origin}/?view=network&local=1`);
+    await page.goto(`${mock.origin}/?view=network&net=map&local=1`);
     await page.waitForSelector(LINE);
     frames.push(...(await frameTimes(page, 60)));
     labels.push(...(await labelTimes(page)));
@@ -135,7 +135,7 @@ function labelTimes(page) {
     for (const labels of ["rtt", "ops,bytes", "bytes"]) {
       await new Promise((done) => requestAnimationFrame(done));
       const began = performance.now();
-      history.replaceState(null, "", `/?view=network&local=1&labels=${labels}`);
+      history.replaceState(null, "", `/?view=network&net=map&local=1&labels=${labels}`);
       dispatchEvent(new PopStateEvent("popstate"));
       await new Promise((done) => queueMicrotask(done));
       await new Promise((done) => setTimeout(done, 0));

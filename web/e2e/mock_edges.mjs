@@ -48,8 +48,14 @@ function side(scale, { sent, received, drops = {}, errors = {}, client = true, r
   };
 }
 
-/** That of the stand-in's processes in this container. */
+/** Network namespaces of the stand-in's pods, and of the node, by the pids that are in them. */
 const POD_NAMESPACE = 4_026_532_201;
+const NAMESPACES = new Map([
+  [5150, 4_026_532_344],
+  [5161, 4_026_532_344],
+  [5230, 4_026_532_419],
+  [6001, 4_026_531_840],
+]);
 const end = (pid, comm, address, port, container = null) => ({
   pid,
   start_ticks: pid === null ? null : pid * 37,
@@ -58,7 +64,7 @@ const end = (pid, comm, address, port, container = null) => ({
   container,
   name: null,
   address,
-  network_namespace: pid === null ? null : POD_NAMESPACE,
+  network_namespace: pid === null ? null : (NAMESPACES.get(pid) ?? POD_NAMESPACE),
   port,
 });
 
@@ -178,6 +184,10 @@ function unnamedTable(seconds, crowd) {
         side(scale, back),
       ]),
       ...meshEdges(scale, flow, back),
+      edge(end(5161, "httpbin", "10.1.0.9", null), end(5230, "redis-server", "10.1.0.40", 6379), [
+        side(scale * 2, flow),
+        side(scale * 2, back),
+      ]),
       edge(end(6001, "prometheus", "10.1.0.2", 51_022), end(null, null, "203.0.113.77", 9090), [
         side(1, { sent: 900, received: 120_000, errors: { 111: 3, 104: 1 } }),
         null,

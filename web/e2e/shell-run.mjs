@@ -314,7 +314,7 @@ await checks.run("a pod leads to its map of connections, whose rings are shares 
   const { context, page, faults } = await opened();
   await page.goto(`${mock.origin}/?view=pods&q=4242`);
   await page.getByRole("link", { name: "Network map" }).first().click();
-  await page.waitForURL(/view=network&map=%21\d+/);
+  await page.waitForURL(/view=network&net=map&map=%21\d+/);
   await page.locator(".map-node .cpu-ring .part").first().waitFor();
   // At once: both change with each reading.
   const [label, box] = await page.evaluate(() => [

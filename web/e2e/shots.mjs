@@ -29,6 +29,7 @@ const PAGES = [
   ["create-network", "view=processes&create=1&pids=4242"],
   ["network-task", "view=task&id=7"],
   ["network", "view=network"],
+  ["network-pod", "view=network&net=map"],
   ["network-picked", "view=task&id=7&node=p:4242-156954"],
   ["create-requests", "view=processes&create=1&pids=4242"],
   ["requests", "view=task&id=8"],

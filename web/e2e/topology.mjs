@@ -74,6 +74,56 @@ function checkLines({ nodes, ports, lines }, table) {
   }
 }
 
+/** What is drawn on the map of the node: what lies on what, and between which boxes lines go. */
+const drawnNode = (page) =>
+  page.evaluate(() => {
+    const nodes = [...document.querySelectorAll(".map-node")];
+    const boxes = nodes.map((node) => ({
+      key: node.getAttribute("data-key"),
+      box: node.querySelector(".shape").getBoundingClientRect(),
+    }));
+    const texts = [...document.querySelectorAll(".flow-text")].map((text) => ({
+      key: text.getAttribute("data-key"),
+      box: text.querySelector("rect").getBoundingClientRect(),
+    }));
+    const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const all = [...boxes, ...texts];
+    const lying = all.flatMap((a, i) =>
+      all
+        .slice(i + 1)
+        .filter((b) => over(a.box, b.box))
+        .map((b) => `${a.key} on ${b.key}`),
+    );
+    const lines = [...document.querySelectorAll(".map-line")];
+    const behind = lines.flatMap((line) => {
+      const path = line.querySelector(".line");
+      const matrix = path.getScreenCTM();
+      const points = Array.from({ length: 200 }, (_, i) =>
+        path.getPointAtLength((path.getTotalLength() * i) / 199).matrixTransform(matrix),
+      );
+      const isIn = ({ x, y }, box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+      return boxes
+        .filter(({ box }) => points.some((point) => isIn(point, box)))
+        .map(({ key }) => `${line.getAttribute("data-key")} behind ${key}`);
+    });
+    return {
+      lying,
+      behind,
+      nodes: boxes.map(({ key }) => key),
+      flows: lines.map((line) => line.getAttribute("data-key")),
+    };
+  });
+
+/** Flows between pods of this node that the API has edges for. */
+function flowsOf(table) {
+  const spaces = table.edges.map(({ client, server }) => [
+    client.network_namespace,
+    server.network_namespace,
+  ]);
+  const known = spaces.filter(([from, to]) => from !== null && to !== null && from !== to);
+  return [...new Set(known.map(([from, to]) => `!${from}>!${to}`))];
+}
+
 /** Opens the map of the pod that has a process; all pods are tried. */
 async function openPodOf(page, pid) {
   const inside = ":is(.role-sidecar, .role-app, .role-helper)";
@@ -157,6 +207,43 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     }
     await openPodOf(page, pod);
     await shot("topology");
+  });
+  await checks.run(
+    "the map of the node has every flow between pods, and nothing lies on anything",
+    async () => {
+      await page.goto(`${map}&net=pods`);
+      await page.locator(".node-map .map-node").first().waitFor();
+      const { lying, behind, nodes, flows } = await drawnNode(page);
+      const expected = flowsOf(table);
+      assert(expected.length > 0, "no edge goes from one pod to another");
+      for (const flow of expected) assert(flows.includes(flow), `${flow} is not among ${flows}`);
+      for (const end of expected.flatMap((flow) => flow.split(">")))
+        assert(nodes.includes(end), `${end} is not among ${nodes}`);
+      assert(lying.length === 0, `${lying}`);
+      assert(behind.length === 0, `${behind}`);
+      await shot("node-map");
+    },
+  );
+  await checks.run("a pod that is picked shows its ways and opens to its own map", async () => {
+    const [from, to] = flowsOf(table)[0].split(">");
+    const item = (key) => page.locator(`.node-map [data-item="${key}"]`);
+    await item(from).focus();
+    await page.keyboard.press("Enter");
+    await page.locator(".map-panel h2").waitFor();
+    assert((await page.locator(`.map-node.dim[data-key="${to}"]`).count()) === 0, `${to} is dim`);
+    const dim = await page.locator(".map-line.dim").count();
+    const all = await page.locator(".map-line").count();
+    assert(dim < all, "all lines are dim");
+    await item(`${from}>${to}`).focus();
+    await page.keyboard.press("Enter");
+    await page.locator(".map-panel .panel-edges a").first().waitFor();
+    await shot("node-map-flow");
+    await item(from).focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/net=map/);
+    await page.locator(".hexagon").waitFor();
+    assert((await address(page)).includes(encodeURIComponent(from).slice(-8)), await address(page));
   });
   await checks.run(
     "no text of the map lies on another one, and the pointer shows those without room",

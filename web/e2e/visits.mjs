@@ -103,8 +103,9 @@ async function addNetwork(ask, visits, task) {
   const add = (view, name, state) => visits.push({ view, name, query: query({ view, ...state }) });
   if (network === "always") {
     const { edges } = await ask("/network/edges");
+    add("network", "network-pods");
     add("network", "network-map", { net: "map" });
-    add("network", "network-bad", { bad: 1, worst: "rtt", labels: "rtt,ops" });
+    add("network", "network-bad", { net: "map", bad: 1, worst: "rtt", labels: "rtt,ops" });
     add("network", "network-table", { net: "table" });
     if (edges.length > 0) {
       add("network", "network-sides", { net: "table", edge: edges[0].id });
@@ -113,6 +114,7 @@ async function addNetwork(ask, visits, task) {
   }
   if (task === undefined) return;
   const { edges } = await ask(`/tasks/${task.id}/edges`);
+  add("task", "network-task-pods", { id: task.id, net: "pods" });
   add("task", "network-task-map", { id: task.id, net: "map" });
   add("task", "network-task-table", { id: task.id, net: "table" });
   if (edges.length > 0) add("edge", "edge-of-task", { id: task.id, edge: edges[0].id });

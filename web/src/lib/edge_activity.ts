@@ -1,6 +1,6 @@
 // Which edges are in use now, and how much moves on them.
 
-import type { Edge } from "../api/types";
+import type { Edge, EdgeTable } from "../api/types";
 import type { NetProtocol } from "./query_state";
 
 /** Connections of an edge that are open now, by the end that sees more of them. */
@@ -28,6 +28,11 @@ function uses(edge: Edge): number {
 
 /** Edges of some seconds ago by id; null when counting began within these seconds. */
 export type Before = ReadonlyMap<string, Edge> | null;
+
+/** The edges of a table by id; null without one. */
+export function edgesById(table: EdgeTable | null): Before {
+  return table === null ? null : new Map(table.edges.map((edge) => [edge.id, edge]));
+}
 
 /** Open now, or used within the last seconds. */
 export function isActiveEdge(edge: Edge, before: Before): boolean {

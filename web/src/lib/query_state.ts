@@ -28,7 +28,8 @@ export type Tab = "graph" | "table" | "order";
 /** How samples over time are drawn: bars, seconds by their fractions, or threads. */
 export type TimeView = "bars" | "subsecond" | "threads";
 export type DiffNorm = "share" | "rate";
-export type NetView = "map" | "table";
+/** Edges as the map of the node, as that of one pod, or as a table; empty for what the page is for. */
+export type NetView = "" | "pods" | "map" | "table";
 /** What is shown of a task of requests. */
 export type RequestsTab = "operations" | "samples" | "sidecars" | "connections";
 export type NetProtocol = "all" | "tcp" | "unix";
@@ -177,7 +178,7 @@ export const START: PageState = {
   reasons: [],
   edge: "",
   earlier: false,
-  net: "map",
+  net: "",
   map: "",
   node: "",
   labels: ["bytes"],
@@ -337,7 +338,7 @@ export function parseState(search: string): PageState {
     reasons: words(params.get("reason")),
     edge: text("edge"),
     earlier: params.get("earlier") === "1",
-    net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
+    net: oneOf<NetView>(params.get("net"), ["pods", "map", "table"], ""),
     map: text("map").slice(0, 200),
     node: text("node").slice(0, 500),
     labels: labelsOf(params.get("labels")),
@@ -409,7 +410,7 @@ export function formatState(state: PageState): string {
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
   put("earlier", state.earlier ? "1" : "");
-  put("net", state.net === START.net ? "" : state.net);
+  put("net", state.net);
   put("map", state.map);
   put("node", state.node);
   const labels = state.labels.join(",");

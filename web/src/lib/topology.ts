@@ -165,7 +165,7 @@ function podsOf(
   );
 }
 
-interface Member {
+export interface Member {
   readonly end: EdgeEnd;
   bytes: number;
   edges: number;
@@ -274,24 +274,27 @@ function controlPurpose(edge: Edge, inward: boolean): string | null {
   return CONTROL_ASKED.get(port) ?? CONTROL_ASKED.get(asked) ?? null;
 }
 
-/**
- * The map of one pod: `wanted`, or without it one that is active now, with a sidecar, and most bytes. The
- * order of the edges does not matter. `named`: names of the containers of their ends.
- */
-export function topologyOf(
+/** All processes of some edges in their pods. */
+export interface Grouped {
+  /** Ends by the key of their node. */
+  readonly members: ReadonlyMap<string, Member>;
+  /** Keys of the nodes in each pod. */
+  readonly inside: ReadonlyMap<string, readonly string[]>;
+  /** In no order. */
+  readonly pods: readonly Pod[];
+}
+
+/** `named`: names of the containers of the ends. */
+export function groupPods(
   edges: readonly Edge[],
   processes: ReadonlyMap<string, Process>,
-  wanted: string,
-  named: NamedContainers = {},
-): Topology {
+  named: NamedContainers,
+): Grouped {
   const members = membersOf(edges);
   const podOfProcess = podsOf(edges, processes, members);
-  const podOf = (key: string): string | undefined =>
-    key.startsWith("p:") ? podOfProcess.get(key.slice(2)) : undefined;
-
   const inside = new Map<string, string[]>();
   for (const key of [...members.keys()].sort()) {
-    const pod = podOf(key);
+    const pod = key.startsWith("p:") ? podOfProcess.get(key.slice(2)) : undefined;
     if (pod !== undefined) inside.set(pod, [...(inside.get(pod) ?? []), key]);
   }
   const pods = [...inside].map(([key, keys]): Pod => {
@@ -313,6 +316,22 @@ export function topologyOf(
       hasSidecar: keys.some((member) => isProxy(members.get(member)!)),
     };
   });
+  return { members, inside, pods };
+}
+
+/**
+ * The map of one pod: `wanted`, or without it one that is active now, with a sidecar, and most bytes. The
+ * order of the edges does not matter.
+ */
+export function topologyOf(
+  edges: readonly Edge[],
+  processes: ReadonlyMap<string, Process>,
+  wanted: string,
+  named: NamedContainers = {},
+): Topology {
+  const grouped = groupPods(edges, processes, named);
+  const { inside } = grouped;
+  const pods = [...grouped.pods];
   pods.sort(
     (a, b) => Number(b.hasSidecar) - Number(a.hasSidecar) || text(a.name, b.name) || text(a.key, b.key),
   );

@@ -215,7 +215,8 @@ function border(place: Place, to: Point, gap: number): Point {
 /** Shares of a curve where its text may stand, the best first. */
 const TEXT_PLACES = [0.42, 0.5, 0.34, 0.58, 0.26, 0.66];
 
-const one = (value: number): string => String(Math.round(value * 10) / 10);
+/** A coordinate in a path. */
+export const one = (value: number): string => String(Math.round(value * 10) / 10);
 
 /**
  * A curve from client to server. `lane` sets links between the same two nodes apart: 0 is nearly straight;
@@ -336,7 +337,8 @@ function loop(place: Place, lane: number): Curve {
   };
 }
 
-function headOf(from: Point, tip: Point): string {
+/** Corners of an arrow head that comes from `from`. */
+export function headOf(from: Point, tip: Point): string {
   const [dx, dy] = [tip.x - from.x, tip.y - from.y];
   const length = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / length, dy / length];

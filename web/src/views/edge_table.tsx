@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeTable } from "../api/types";
+import { edgesById } from "../lib/edge_activity";
 import { badness, type Counters, countersOf, countersSince } from "../lib/edge_signals";
 import {
   betweenText,
@@ -15,7 +16,7 @@ import {
 } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
-import { edgesById, type RateWindow } from "../state/edge_window";
+import type { RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
 import { ContainerChip } from "./container_name";
 import { EdgePanel } from "./edge_panel";

@@ -1,15 +1,17 @@
 // Edges as a map or as a table; one key goes from one to the other.
 
 import { useEffect, useMemo } from "preact/hooks";
-import type { EdgeTable } from "../api/types";
-import { shownEdges } from "../lib/edge_activity";
-import { edgesById, type RateWindow, useRateWindow } from "../state/edge_window";
+import type { EdgeTable, TaskRequests } from "../api/types";
+import { edgesById, shownEdges } from "../lib/edge_activity";
+import type { NetView } from "../lib/query_state";
+import { LINE_SPANS, MAP_SPANS, type RateWindow, useRateWindow } from "../state/edge_window";
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
 import { Named } from "./container_name";
 import { EdgeTableView } from "./edge_table";
+import { NodeMapView } from "./node_map_view";
 import { TopologyView } from "./topology";
 
 /** Where edges come from, for links to the page of one. */
@@ -21,7 +23,8 @@ export interface EdgeOrigin {
   readonly seconds: number;
 }
 
-function useTwinKey(): void {
+/** The map that the page begins with, and that comes back after the table. */
+function useTwinKey(first: NetView): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
       if (event.key !== "t" || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey)
@@ -29,11 +32,11 @@ function useTwinKey(): void {
       if (!singleKeys.value || inTextField(event.target) || sequencePending()) return;
       if (document.querySelector("dialog[open]") !== null) return;
       event.preventDefault();
-      patchRoute({ net: route.peek().net === "map" ? "table" : "map" });
+      patchRoute({ net: (route.peek().net || first) === "table" ? first : "table" });
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, []);
+  }, [first]);
 }
 
 /** The table without what is not asked for, and how many edges are not active now. */
@@ -51,11 +54,22 @@ function useShown(table: EdgeTable, window: RateWindow, live: boolean): { shown:
   }, [table, window.before, live, silent, protocol, edge]);
 }
 
-export function EdgesView(props: { table: EdgeTable; empty: string; origin: EdgeOrigin }) {
-  useTwinKey();
-  const { table, origin } = props;
-  const { net, silent, protocol } = route.value;
-  const window = useRateWindow(table, origin.live, origin.seconds);
+interface Props {
+  table: EdgeTable;
+  empty: string;
+  origin: EdgeOrigin;
+  /** The form that the page is for. */
+  first: NetView;
+  /** Requests of the edges; null where they are not looked at. */
+  requests: TaskRequests | null;
+}
+
+export function EdgesView(props: Props) {
+  const { table, origin, first } = props;
+  useTwinKey(first);
+  const { silent, protocol } = route.value;
+  const net = route.value.net || first;
+  const window = useRateWindow(table, origin.live, origin.seconds, net === "pods" ? MAP_SPANS : LINE_SPANS);
   const { shown, hidden } = useShown(table, window, origin.live);
   const twin = (
     <>
@@ -63,7 +77,8 @@ export function EdgesView(props: { table: EdgeTable; empty: string; origin: Edge
         label="How edges are shown"
         value={net}
         choices={[
-          ["map", "Map"],
+          ["pods", "All pods"],
+          ["map", "One pod"],
           ["table", "Table"],
         ]}
         set={(next) => patchRoute({ net: next })}
@@ -96,7 +111,13 @@ export function EdgesView(props: { table: EdgeTable; empty: string; origin: Edge
   const view = { ...props, table: shown, twin, window, hidden };
   return (
     <Named.Provider value={table.containers}>
-      {net === "map" ? <TopologyView {...view} /> : <EdgeTableView {...view} />}
+      {net === "pods" ? (
+        <NodeMapView {...view} />
+      ) : net === "map" ? (
+        <TopologyView {...view} />
+      ) : (
+        <EdgeTableView {...view} />
+      )}
     </Named.Provider>
   );
 }

@@ -4,11 +4,11 @@ import { useMemo } from "preact/hooks";
 import { rateText } from "../lib/edge_signals";
 import { type Trend, trendsOf } from "../lib/edge_trend";
 import { bytes, duration } from "../lib/format";
+import type { Line } from "../lib/map_lines";
 import { edgeBytes } from "../lib/topology";
 import { useEdgeSeries } from "../state/edge_series";
 import type { EdgeOrigin } from "./edges_view";
 import { Sparkline } from "./sparkline";
-import type { Line } from "./topology_line";
 
 /** Columns of a small line. */
 const COLUMNS = 28;

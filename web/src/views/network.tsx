@@ -1,6 +1,6 @@
 // Connections of the whole node, and the result of a network task.
 
-import type { NetworkEdges, Task } from "../api/types";
+import type { NetworkEdges, Task, TaskRequests } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { useEdges } from "../state/edges";
 import { EdgesView } from "./edges_view";
@@ -43,13 +43,15 @@ export function NetworkPage() {
         table={table}
         empty="No connections were seen yet"
         origin={{ id: "", live: true, seconds: secondsBetween(table.since_ns, null) }}
+        first="pods"
+        requests={null}
       />
     </section>
   );
 }
 
-/** The edges of a task. */
-export function NetworkResult({ task }: { task: Task }) {
+/** The edges of a task, with the requests that it saw on them. */
+export function NetworkResult({ task, requests = null }: { task: Task; requests?: TaskRequests | null }) {
   const running = task.state === "running";
   const { table, error } = useEdges(`/tasks/${encodeURIComponent(task.id)}/edges`, running);
   if (task.state === "queued") return <Loading what="the first connections (the task waits for its turn)" />;
@@ -71,6 +73,8 @@ export function NetworkResult({ task }: { task: Task }) {
         table={table}
         empty={running ? "No connections were seen yet" : "No connections were seen"}
         origin={{ id: task.id, live: running, seconds: secondsBetween(task.started_at_ns, task.ended_at_ns) }}
+        first={requests === null ? "map" : "pods"}
+        requests={requests}
       />
     </>
   );

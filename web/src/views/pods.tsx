@@ -138,7 +138,7 @@ const COLUMNS: readonly Column<PodRow>[] = [
 ];
 
 /** The pod on the map of connections, which the agent always watches when it was told to. */
-const mapOf = (pod: Pod) => ({ view: "network", map: `!${pod.key}` }) as const;
+const mapOf = (pod: Pod) => ({ view: "network", net: "map", map: `!${pod.key}` }) as const;
 
 const NAMESPACE_HELP =
   "Inode number of the network namespace. Processes that share it are shown as one pod; its name is that of their containers";

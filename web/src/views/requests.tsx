@@ -305,7 +305,7 @@ function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: b
       return (
         <>
           <Bar answer={answer} shown={sumText(answer)} />
-          <NetworkResult task={task} />
+          <NetworkResult task={task} requests={answer} />
         </>
       );
   }

@@ -5,9 +5,6 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { EdgeTable } from "../api/types";
 import {
   badness,
-  type Counters,
-  countersOf,
-  countersSince,
   EDGE_LABELS,
   EDGE_SIGNALS,
   type EdgeLabel,
@@ -15,20 +12,19 @@ import {
   MAX_LABELS,
   worst,
 } from "../lib/edge_signals";
-import { endName } from "../lib/edges";
 import { count, visible } from "../lib/format";
-import { type Pod, splitEnded, type TopologyLink, topologyOf } from "../lib/topology";
+import { type Line, linesOf } from "../lib/map_lines";
+import { type Pod, splitEnded, topologyOf } from "../lib/topology";
 import { podUse } from "../lib/topology_cpu";
 import { foldLocal } from "../lib/topology_fold";
 import { type Layout, layoutOf } from "../lib/topology_layout";
-import { edgesById, type RateWindow } from "../state/edge_window";
+import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { Remarks } from "./edge_table";
 import type { EdgeOrigin } from "./edges_view";
 import { Menu } from "./menu";
 import { Empty } from "./states";
-import type { Line } from "./topology_line";
 import { TopologyMap } from "./topology_map";
 import { TopologyPanel } from "./topology_panel";
 
@@ -96,6 +92,35 @@ function PodChoice({ topology }: { topology: ReturnType<typeof topologyOf> }) {
   );
 }
 
+/** By what lines are marked, and whether only those are drawn. */
+export function SignalChoice({ signal, bad }: { signal: EdgeSignal; bad: boolean }) {
+  return (
+    <>
+      <label class="inline-label">
+        Worst by{" "}
+        <select
+          value={signal}
+          onChange={(event) => patchRoute({ worst: event.currentTarget.value as EdgeSignal }, "replace")}
+        >
+          {EDGE_SIGNALS.map(({ key, title }) => (
+            <option key={key} value={key}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={bad}
+          onChange={(event) => patchRoute({ bad: event.currentTarget.checked }, "replace")}
+        />
+        only bad
+      </label>
+    </>
+  );
+}
+
 export interface TopologyProps {
   table: EdgeTable;
   empty: string;
@@ -119,7 +144,7 @@ function useLayout(topology: ReturnType<typeof topologyOf>): Layout {
 }
 
 /** Namespaces do not change with each reading of the CPU: the map is made anew only when they do. */
-function useProcessKey(): string {
+export function useProcessKey(): string {
   const list = processes.value ?? NO_PROCESSES;
   let key = "";
   for (const [id, process] of list) key += `${id}:${process.network_namespace ?? ""};`;
@@ -135,7 +160,7 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
     [table, processKey, wanted],
   );
   const lines = useMemo(
-    () => linesOf(topology.links, window),
+    () => linesOf(topology.links, window.before, window.trouble.before),
     [topology, window.before, window.trouble.before],
   );
   const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
@@ -157,27 +182,7 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
         {twin}
         <PodChoice topology={topology} />
         <LabelMenu picked={labels} />
-        <label class="inline-label">
-          Worst by{" "}
-          <select
-            value={signal}
-            onChange={(event) => patchRoute({ worst: event.currentTarget.value as EdgeSignal }, "replace")}
-          >
-            {EDGE_SIGNALS.map(({ key, title }) => (
-              <option key={key} value={key}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={bad}
-            onChange={(event) => patchRoute({ bad: event.currentTarget.checked }, "replace")}
-          />
-          only bad
-        </label>
+        <SignalChoice signal={signal} bad={bad} />
         {local && (
           <label class="check">
             <input type="checkbox" checked onChange={() => patchRoute({ local: false }, "replace")} />
@@ -232,30 +237,4 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
       )}
     </div>
   );
-}
-
-/** Links with what was counted on them: in the windows, and at all. */
-function linesOf(links: readonly TopologyLink[], { before, trouble }: RateWindow): Line[] {
-  const since = (table: EdgeTable | null): ((all: Counters, link: TopologyLink) => Counters) => {
-    if (table === null) return (all) => all;
-    const earlier = edgesById(table)!;
-    return (all, { edges }) =>
-      countersSince(all, countersOf(edges.flatMap((edge) => earlier.get(edge.id) ?? [])));
-  };
-  const [recent, marked] = [since(before), since(trouble.before)];
-  return links.map((link) => {
-    const all = countersOf(link.edges);
-    const first = link.edges[0]!;
-    return {
-      ...link,
-      counters: all,
-      recent: recent(all, link),
-      trouble: marked(all, link),
-      protocol: first.protocol.toUpperCase(),
-      tls: link.edges.some((edge) => edge.tls === true),
-      asked: [...new Set(link.edges.flatMap((edge) => edge.original_destination ?? []))].sort(),
-      clientName: endName(first.client),
-      serverName: endName(first.server),
-    };
-  });
 }

@@ -1,28 +1,11 @@
 // The lines of the map, with protocol, port, and what the reader wants to see on them.
 
-import type { Counters } from "../lib/edge_signals";
 import { troubleText } from "../lib/edge_signals";
 import { bytes, visible } from "../lib/format";
-import type { TopologyLink } from "../lib/topology";
+import type { Line } from "../lib/map_lines";
 import { type AccessPoint, type Curve, lineWidth, type Point } from "../lib/topology_layout";
 import { type Box, placeTags, type TagPlace, type TagWish } from "../lib/topology_tags";
 import { patchRoute } from "../state/route";
-
-/** A link with its numbers. */
-export interface Line extends TopologyLink {
-  /** Since counting began. */
-  readonly counters: Counters;
-  /** In the window of the rates. */
-  readonly recent: Counters;
-  /** In the window in which trouble is marked. */
-  readonly trouble: Counters;
-  readonly protocol: string;
-  readonly tls: boolean;
-  /** Destinations that were asked for, where the connection was redirected. */
-  readonly asked: readonly string[];
-  readonly clientName: string;
-  readonly serverName: string;
-}
 
 export function lineLabel(line: Line): string {
   const trouble = troubleText(line.trouble);

@@ -3,6 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { type EdgeLabel, type EdgeSignal, labelText, markText } from "../lib/edge_signals";
 import { count, visible } from "../lib/format";
+import type { Line } from "../lib/map_lines";
 import type { Topology } from "../lib/topology";
 import type { PodUse } from "../lib/topology_cpu";
 import type { Folded } from "../lib/topology_fold";
@@ -21,7 +22,7 @@ import {
 } from "../lib/topology_layout";
 import { boxAround } from "../lib/topology_tags";
 import { patchRoute } from "../state/route";
-import { type Line, LineShape, LineText, LineTexts, Port, TAG_HIGH, tagsOf, tagWidth } from "./topology_line";
+import { LineShape, LineText, LineTexts, Port, TAG_HIGH, tagsOf, tagWidth } from "./topology_line";
 import { cut, NodeShape, nodeBox } from "./topology_node";
 
 /** Labels stand on all lines while there are so few. */

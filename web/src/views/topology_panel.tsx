@@ -6,6 +6,7 @@ import { EDGE_METRICS } from "../lib/edge_metrics";
 import { EDGE_SIGNALS, type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
 import { betweenText, percentile } from "../lib/edges";
 import { bytes, count, cpu, duration, visible } from "../lib/format";
+import type { Line } from "../lib/map_lines";
 import type { Topology, TopologyNode } from "../lib/topology";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
@@ -15,7 +16,6 @@ import { ContainerLine } from "./container_name";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
 import { LineTrend } from "./line_trend";
-import type { Line } from "./topology_line";
 
 interface Props {
   topology: Topology;
@@ -27,7 +27,7 @@ interface Props {
   origin: EdgeOrigin;
 }
 
-function Fact({ title, help, children }: { title: string; help?: string; children: unknown }) {
+export function Fact({ title, help, children }: { title: string; help?: string; children: unknown }) {
   return (
     <div title={help}>
       <dt>{title}</dt>
@@ -36,7 +36,7 @@ function Fact({ title, help, children }: { title: string; help?: string; childre
   );
 }
 
-function Head({ title }: { title: string }) {
+export function PanelHead({ title }: { title: string }) {
   return (
     <header>
       <h2>{title}</h2>
@@ -79,7 +79,7 @@ function NodePanel({ node, lines }: { node: TopologyNode; lines: readonly Line[]
     .reduce((sum, { metrics }) => sum + ((metrics.client ?? metrics.server)?.connections.open ?? 0), 0);
   return (
     <aside class="map-panel" aria-label="The picked node">
-      <Head title={visible(node.name)} />
+      <PanelHead title={visible(node.name)} />
       {node.why !== null && <p class="small muted">{node.why}</p>}
       <dl class="pairs">
         <Fact title="Process">{node.pid === null ? "not on this node, or not seen" : `pid ${node.pid}`}</Fact>
@@ -136,7 +136,7 @@ function LinePanel({
   const trouble = troubleText(line.trouble);
   return (
     <aside class="map-panel" aria-label="The picked line">
-      <Head
+      <PanelHead
         title={`${visible(line.clientName)} → ${visible(line.serverName)}${line.port === null ? "" : ` :${line.port}`}`}
       />
       <p class={trouble === "" ? "small muted" : "small warn"}>
