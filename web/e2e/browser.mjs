@@ -39,3 +39,9 @@ export async function openPage(browser, origin, options = {}) {
   });
   return { context, page, faults };
 }
+
+/** Opens what the dialog of a new task keeps folded. */
+export async function openOptions(page) {
+  const options = page.locator("details.task-options");
+  if ((await options.getAttribute("open")) === null) await options.locator("summary").click();
+}

@@ -4,7 +4,7 @@
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { launch, openPage } from "./browser.mjs";
+import { launch, openOptions, openPage } from "./browser.mjs";
 import { startMock } from "./mock-server.mjs";
 import { assert, Checks } from "./real.mjs";
 import { READY } from "./visits.mjs";
@@ -234,6 +234,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const { context, page, faults, go } = await opened();
     await go("view=processes&q=4242");
     await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await openOptions(page);
     await page.fill("#duration", "3");
     await page.getByRole("button", { name: "Start check-up" }).click();
     await page.waitForURL(/view=checkup&id=checkup-/);
@@ -266,6 +267,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     });
     await go("view=processes&q=4242");
     await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await openOptions(page);
     await page.fill("#duration", "600");
     await page.getByRole("button", { name: "Start check-up" }).click();
     await page.waitForURL(/view=checkup&id=checkup-/);
@@ -301,6 +303,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const { context, page, faults, go } = await opened();
     await go("view=processes&q=4242");
     await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await openOptions(page);
     await page.fill("#duration", "600");
     await page.getByRole("button", { name: "Start check-up" }).click();
     await page.getByRole("button", { name: "End it now: enough samples" }).click();

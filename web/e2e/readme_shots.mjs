@@ -1,5 +1,4 @@
-// The pictures of the README, from recorded data: the overview and a flame graph in light, the map of connections in
-// dark. Run as: AGENT=../target/release/profiler-agent node e2e/readme_shots.mjs
+// The pictures of the README that are of recorded data: the overview in light, the map of connections in dark. Run as: AGENT=../target/release/profiler-agent node e2e/readme_shots.mjs
 
 import { launch, openPage } from "./browser.mjs";
 import { startDemo } from "./demo.mjs";
@@ -26,7 +25,6 @@ const { url, stop } = await startDemo(AGENT);
 const browser = await launch();
 try {
   const { items } = await client(url)("/tasks");
-  const onCpu = items.findLast(({ kind, group }) => kind === "on_cpu" && group === null);
   const network = items.find(({ kind }) => kind === "network");
   for (const { file, colorScheme, width, height = 800, query, pick, prepare } of [
     {
@@ -37,13 +35,6 @@ try {
       query: "view=overview",
       // Read once more, the verdict of the check-up is there.
       pick: ".last-verdict[title^=Requests]",
-    },
-    {
-      file: "flamegraph.png",
-      colorScheme: "light",
-      width: 1440,
-      query: `view=task&id=${onCpu.id}`,
-      pick: ".flame-canvas",
     },
     {
       file: "topology.png",

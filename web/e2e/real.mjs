@@ -4,7 +4,7 @@
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { launch, openPage } from "./browser.mjs";
+import { launch, openOptions, openPage } from "./browser.mjs";
 
 const WAIT_MS = 20_000;
 
@@ -94,6 +94,7 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
   });
   await checks.run("a task is created by clicking", async () => {
     await page.locator(`[aria-label^="Profile "][aria-label$=" ${pid}"]`).click();
+    await openOptions(page);
     await page.fill("#duration", "3");
     await shot("2-create");
     await page.getByRole("button", { name: "Start", exact: true }).click();
@@ -203,6 +204,7 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
   await checks.run("an error of the agent stands next to its field", async () => {
     await page.keyboard.press("n");
     await page.getByLabel("Whole node").check();
+    await openOptions(page);
     await page.fill("#frequency", "0");
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.locator("#error-frequency_hz").waitFor();
@@ -218,6 +220,7 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
       await page.fill("[data-search]", String(pid));
       await page.locator(`[aria-label^="Profile "][aria-label$=" ${pid}"]`).click();
       await page.getByLabel("Wall clock", { exact: true }).check();
+      await openOptions(page);
       await page.fill("#duration", "3");
       await page.getByRole("button", { name: "Start", exact: true }).click();
       await page.waitForURL(/view=task&id=/);
@@ -242,6 +245,7 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
     await page.keyboard.press("n");
     await page.getByLabel("Network", { exact: true }).check();
     await page.getByLabel("Whole node").check();
+    await openOptions(page);
     await page.fill("#duration", "6");
     assert((await page.locator("#frequency").isVisible()) === false, "a rate is asked for");
     await page.getByRole("button", { name: "Start", exact: true }).click();

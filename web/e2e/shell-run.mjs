@@ -2,7 +2,7 @@
 // copying, hostile names, ten thousand processes, accessibility of each in every theme.
 
 import { mkdirSync } from "node:fs";
-import { launch, openPage } from "./browser.mjs";
+import { launch, openOptions, openPage } from "./browser.mjs";
 import { graveFindings } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
 import { THEMES } from "./pages.mjs";
@@ -196,6 +196,7 @@ await checks.run("a check-up that is refused says why, next to the button", asyn
 await checks.run("conflicts stand in the dialog before the agent is asked", async () => {
   const { context, page } = await opened();
   await page.goto(`${mock.origin}/?view=processes&create=1&pids=4242`);
+  await openOptions(page);
   await page.fill("#frequency", "100");
   await page.getByText("100 Hz may run in step").waitFor();
   await page.fill("#frequency", "9999");

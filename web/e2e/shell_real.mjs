@@ -3,7 +3,7 @@
 // Env: AGENT_URL, SIDECAR_PID, APP_PID, NAMESPACE (its number), SHOTS (optional). Prints "N passed, M failed"; exit code 1 on failure.
 
 import { mkdirSync } from "node:fs";
-import { launch, openPage } from "./browser.mjs";
+import { launch, openOptions, openPage } from "./browser.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
 const WAIT_MS = 30_000;
@@ -61,6 +61,7 @@ let checkup = "";
 await checks.run("a check-up of the pod runs three tasks to their end", async () => {
   await page.goto(inPod(APP_PID));
   await page.getByRole("button", { name: "Check-up…" }).first().click();
+  await openOptions(page);
   await page.fill("#duration", "4");
   await page
     .locator("[data-estimate]")

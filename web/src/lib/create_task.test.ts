@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Meta, Process, Task } from "../api/types";
 import { checkupAsCli, checkupAsCurl, checkupSpec, tasksOfGroup } from "./checkup";
 import { containerNames } from "./containers_testing";
-import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
+import { estimateLine, expectedSamples, recommendedSeconds, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
 import { remarksOn } from "./task_conflicts";
 import { corePercent, costLines, measuredRun } from "./task_cost";
@@ -73,6 +73,21 @@ describe("the estimate", () => {
       "About 2,500 samples (30 s × 99 Hz × 0.84 cores as now): a function of 10 % reads 10 ± 1.2 %.",
     );
     expect(resolutionPoints(2494.8, 0.1)).toBeCloseTo(1.177, 2);
+  });
+
+  it("recommends what tells a share of 10 % within two points, and no more than a minute", () => {
+    const points = (seconds: number, cores: number): number =>
+      resolutionPoints(expectedSamples(seconds, 99, cores), 0.1)!;
+    for (const cores of [0.15, 0.3, 0.5, 0.8]) {
+      const seconds = recommendedSeconds(true, 99, cores);
+      expect(points(seconds, cores)).toBeLessThanOrEqual(2);
+      expect(points(seconds - 10, cores)).toBeGreaterThan(2);
+    }
+    expect(recommendedSeconds(true, 99, 16)).toBe(10);
+    expect(recommendedSeconds(true, 99, 0.01)).toBe(60);
+    expect(recommendedSeconds(true, 99, 0)).toBe(60);
+    expect(recommendedSeconds(true, 99, null)).toBe(30);
+    expect(recommendedSeconds(false, 99, 4)).toBe(30);
   });
 
   it("names the cost with its source, and what is not known", () => {

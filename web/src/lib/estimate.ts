@@ -1,7 +1,15 @@
 // What a task will give before it runs: how many samples, and how exact a share will be.
 
+import type { Process } from "../api/types";
+
 /** 95 % of a normal distribution lies within this many standard errors. */
 const Z95 = 1.96;
+
+/** Cores that the processes use now; null where none has a reading. */
+export function coresOf(processes: readonly Process[]): number | null {
+  const known = processes.flatMap(({ cpu_percent }) => cpu_percent ?? []);
+  return known.length === 0 ? null : known.reduce((sum, percent) => sum + percent, 0) / 100;
+}
 
 /** Samples to expect: one for each period of CPU time. */
 export function expectedSamples(seconds: number, hertz: number, cores: number): number {
@@ -29,6 +37,21 @@ function goodSeconds(seconds: number, points: number): number {
   const needed = seconds * (points / GOOD_POINTS) ** 2;
   const step = needed < 60 ? 5 : needed < 600 ? 10 : 60;
   return Math.ceil(needed / step) * step;
+}
+
+/** Without a reading of the target's CPU, and where what is shown does not depend on it. */
+const USUAL_SECONDS = 30;
+/** More than this has to be asked for: a target that does next to nothing would need many minutes. */
+const MOST_SECONDS = 60;
+
+/**
+ * Seconds in which a share of 10 % of the CPU time is told within two points, between 10 and 60. `sampled`: shares of CPU time
+ * are what is shown; `cores`: as now, null where it is not known.
+ */
+export function recommendedSeconds(sampled: boolean, hertz: number, cores: number | null): number {
+  if (!sampled || cores === null) return USUAL_SECONDS;
+  const points = resolutionPoints(expectedSamples(10, hertz, cores), 0.1);
+  return points === null ? MOST_SECONDS : Math.min(MOST_SECONDS, Math.max(10, goodSeconds(10, points)));
 }
 
 /** The line under the form. */

@@ -77,17 +77,20 @@ describe("process list", () => {
 
 describe("task form", () => {
   it("becomes a request, or says which field is missing", () => {
-    expect(specOf(FORM)).toEqual({
+    expect(specOf({ ...FORM, duration: "10" })).toEqual({
       ok: true,
       spec: { kind: "on_cpu", target: { pids: [7] }, duration_s: 10, frequency_hz: 99, wakers: false },
     });
-    expect(specOf({ ...FORM, kind: "off_cpu", frequency: "" })).toMatchObject({
+    expect(specOf({ ...FORM, duration: "10", kind: "off_cpu", frequency: "" })).toMatchObject({
       spec: { kind: "off_cpu", frequency_hz: 99, wakers: true },
     });
     expect(specOf({ ...FORM, endless: true })).toMatchObject({ spec: { duration_s: null } });
     expect(specOf({ ...FORM, pids: [] })).toMatchObject({ ok: false, field: "target" });
     expect(specOf({ ...FORM, duration: "1.5" })).toMatchObject({ ok: false, field: "duration_s" });
-    expect(specOf({ ...FORM, frequency: "" })).toMatchObject({ ok: false, field: "frequency_hz" });
+    expect(specOf({ ...FORM, duration: "10", frequency: "" })).toMatchObject({
+      ok: false,
+      field: "frequency_hz",
+    });
     expect(specOf({ ...FORM, duration: "1000000000" })).toMatchObject({ ok: true });
   });
 

@@ -72,7 +72,7 @@ describe("a task that runs once more", () => {
   });
 
   it("runs without end when it had none", () => {
-    expect(formAgain(task({ duration_s: null }))).toMatchObject({ endless: true, duration: "10" });
+    expect(formAgain(task({ duration_s: null }))).toMatchObject({ endless: true, duration: "" });
   });
 
   it("has no way to ask for a file again", () => {

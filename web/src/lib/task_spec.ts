@@ -32,7 +32,7 @@ export interface TaskForm {
   readonly cgroup: string;
   /** Path of a network namespace; for kinds of connections. */
   readonly netns: string;
-  /** Seconds, as typed. */
+  /** Seconds, as typed; empty is what is recommended. */
   readonly duration: string;
   readonly endless: boolean;
   /** Hertz, as typed. */
@@ -95,7 +95,7 @@ export const NEW_FORM: TaskForm = {
   comm: "",
   cgroup: "",
   netns: "",
-  duration: "10",
+  duration: "",
   endless: false,
   frequency: "99",
   wakers: false,

@@ -1,15 +1,14 @@
 // What a task of requests looks for, in the create dialog.
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { TaskForm } from "../lib/task_spec";
+import { FieldError, type FieldFailure } from "./field_error";
 
-interface Props<F> {
+interface Props {
   readonly form: TaskForm;
   readonly change: (part: Partial<TaskForm>) => void;
-  readonly failure: F;
-  readonly FieldError: (props: { failure: F; field: string }) => ComponentChildren;
+  readonly failure: FieldFailure | null;
 }
 
 type Allowed = "asking" | "yes" | "no" | "unknown";
@@ -56,7 +55,7 @@ const BODIES_TEXT: Readonly<Record<Allowed, string>> = {
   no: "Not allowed here: the agent must be started with --allow-bodies.",
 };
 
-export function CaptureFields<F>({ form, change, failure, FieldError }: Props<F>) {
+export function CaptureFields({ form, change, failure }: Props) {
   const { allow_tls_capture: allowed, allow_bodies: bodiesAllowed } = useAllowed();
   const isRefused = (it: Allowed) => it === "no" || it === "unknown";
   useEffect(() => {

@@ -5,6 +5,7 @@ import { checkups } from "../api/checkups";
 import { api, ProblemError } from "../api/client";
 import type { Problem, TaskKind } from "../api/types";
 import { CHECKUP_KINDS, checkupAsCli, checkupAsCurl, checkupSpec } from "../lib/checkup";
+import { coresOf, recommendedSeconds } from "../lib/estimate";
 import { visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
 import { formAgain, unseenOf } from "../lib/run_again";
@@ -13,9 +14,7 @@ import {
   asCli,
   asCurl,
   firstTarget,
-  MAX_FREQUENCY_HZ,
   matchedProcesses,
-  measuresWaits,
   NEW_FORM,
   nothingPicked,
   specOf,
@@ -30,11 +29,11 @@ import { openView, patchRoute, route } from "../state/route";
 import { CaptureFields } from "./capture_fields";
 import { CopyButton } from "./copy_button";
 import { Dialog } from "./dialog";
+import { FieldError, type FieldFailure } from "./field_error";
 import { TargetFields } from "./target_fields";
 import { TaskEstimate } from "./task_estimate";
-import { WaitFields } from "./wait_fields";
+import { TaskOptions } from "./task_options";
 
-const DURATIONS = ["10", "30", "60", "300"] as const;
 const KINDS: readonly (readonly [TaskKind, string])[] = [
   ["on_cpu", "On CPU"],
   ["off_cpu", "Off CPU"],
@@ -53,29 +52,14 @@ const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["all", "Whole node"],
 ];
 
-interface Failure {
-  readonly field: string | null;
-  readonly detail: string;
-  readonly hint: string | undefined;
-}
-
-function failureOf(problem: Problem): Failure {
+function failureOf(problem: Problem): FieldFailure {
   return { field: problem.field ?? null, detail: problem.detail || problem.title, hint: problem.hint };
 }
 
-/** The error next to the field it is about. */
-export function FieldError({ failure, field }: { failure: Failure | null; field: string }) {
-  const mine = failure?.field === field || (failure?.field ?? "").startsWith(`${field}.`);
-  if (failure === null || !mine) return null;
-  return (
-    <p class="field-error" role="alert" id={`error-${field}`}>
-      {visible(failure.detail)}
-      {failure.hint !== undefined && <span class="muted"> {failure.hint}</span>}
-    </p>
-  );
-}
-
 const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "tls"];
+
+/** Offered when they are asked for. */
+const RARE_TARGETS: ReadonlySet<TargetKind> = new Set(["kubernetes", "comm", "cgroup", "netns"]);
 
 function close(): void {
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
@@ -86,17 +70,8 @@ export function CreateTask() {
   const [form, setForm] = useState<TaskForm>(() => {
     const from = route.peek();
     const { pids, container, pod } = from;
-    const duration = from.checkup ? "60" : NEW_FORM.duration;
-    return (
-      (again === null ? null : formAgain(again)) ?? {
-        ...NEW_FORM,
-        target: firstTarget(from),
-        pids,
-        container,
-        pod,
-        duration,
-      }
-    );
+    const known = again === null ? null : formAgain(again);
+    return known ?? { ...NEW_FORM, target: firstTarget(from), pids, container, pod };
   });
   // However the dialog is left, the next one begins anew.
   useEffect(
@@ -105,8 +80,9 @@ export function CreateTask() {
     },
     [],
   );
-  const [failure, setFailure] = useState<Failure | null>(null);
+  const [failure, setFailure] = useState<FieldFailure | null>(null);
   const [sending, setSending] = useState(false);
+  const [allTargets, setAllTargets] = useState(false);
   const change = (part: Partial<TaskForm>): void => {
     setForm((before) => ({ ...before, ...part }));
     setFailure(null);
@@ -115,10 +91,16 @@ export function CreateTask() {
   const all = processes.value;
   const matched = useMemo(() => matchedProcesses(form, all?.values() ?? []), [form, all]);
   const { checkup } = route.value;
-  const plain = specOf(form, matched);
+  const recommended = recommendedSeconds(
+    !checkup && form.kind === "on_cpu",
+    Number(form.frequency) || Number(NEW_FORM.frequency),
+    form.target === "netns" ? null : coresOf(matched),
+  );
+  const filled = form.duration.trim() === "" ? { ...form, duration: String(recommended) } : form;
+  const plain = specOf(filled, matched);
   const unseen = again !== null && again.kind === form.kind ? unseenOf(again) : {};
   const result = plain.ok ? { ...plain, spec: { ...plain.spec, ...unseen } } : plain;
-  const asked = checkup ? checkupSpec(form, matched) : null;
+  const asked = checkup ? checkupSpec(filled, matched) : null;
   const specs = asked === null ? (result.ok ? [result.spec] : []) : asked.ok ? asked.parts : [];
   const remarks = remarksOn({
     specs,
@@ -134,7 +116,6 @@ export function CreateTask() {
       ? asCurl(result.spec, location.origin)
       : null;
   const cli = asked?.ok ? checkupAsCli(asked.spec) : asked === null && result.ok ? asCli(result.spec) : null;
-  const maxFrequency = meta.value?.limits.max_frequency_hz ?? MAX_FREQUENCY_HZ;
 
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -197,7 +178,6 @@ export function CreateTask() {
               onChange={() => {
                 patchRoute({ checkup: true }, "replace");
                 change({
-                  duration: "60",
                   endless: false,
                   ...(form.target === "netns" ? { target: "pids" as const } : {}),
                   ...(watchesConnections(form.kind) ? { kind: "on_cpu" as const } : {}),
@@ -216,8 +196,9 @@ export function CreateTask() {
         )}
         <fieldset class="segments">
           <legend>Target</legend>
-          {TARGETS.filter(([kind]) => kind !== "netns" || (watchesConnections(form.kind) && !checkup)).map(
-            ([kind, title]) => (
+          {TARGETS.filter(([kind]) => kind !== "netns" || (watchesConnections(form.kind) && !checkup))
+            .filter(([kind]) => allTargets || !RARE_TARGETS.has(kind) || form.target === kind)
+            .map(([kind, title]) => (
               <label key={kind} class="segment">
                 <input
                   type="radio"
@@ -228,96 +209,28 @@ export function CreateTask() {
                 />
                 <span>{title}</span>
               </label>
-            ),
+            ))}
+          {!allTargets && (
+            <button type="button" class="quiet" onClick={() => setAllTargets(true)}>
+              More…
+            </button>
           )}
         </fieldset>
         <TargetFields form={form} change={change} matched={matched} />
         <FieldError failure={failure} field="target" />
 
-        <div class="two-fields">
-          <div class="field">
-            <label for="duration">Duration, seconds</label>
-            <div class="inline-field">
-              <input
-                id="duration"
-                inputMode="numeric"
-                autocomplete="off"
-                value={form.endless ? "" : form.duration}
-                placeholder={form.endless ? "no end" : ""}
-                disabled={form.endless}
-                onInput={(event) => change({ duration: event.currentTarget.value })}
-              />
-              <span class="presets">
-                {DURATIONS.map((seconds) => (
-                  <button
-                    key={seconds}
-                    type="button"
-                    class="preset"
-                    aria-pressed={!form.endless && form.duration === seconds}
-                    onClick={() => change({ duration: seconds, endless: false })}
-                  >
-                    {Number(seconds) >= 60 ? `${Number(seconds) / 60} min` : `${seconds} s`}
-                  </button>
-                ))}
-              </span>
-            </div>
-            <label class="check" hidden={checkup}>
-              <input
-                type="checkbox"
-                checked={form.endless}
-                onChange={(event) => change({ endless: event.currentTarget.checked })}
-              />
-              Run until stopped
-            </label>
-            <FieldError failure={failure} field="duration_s" />
-          </div>
-          <div class="field" hidden={watchesConnections(form.kind) && !checkup}>
-            <label for="frequency">Frequency, Hz</label>
-            <input
-              id="frequency"
-              inputMode="numeric"
-              autocomplete="off"
-              value={form.kind === "off_cpu" && !checkup ? "" : form.frequency}
-              placeholder={form.kind === "off_cpu" && !checkup ? "every switch" : ""}
-              disabled={form.kind === "off_cpu" && !checkup}
-              onInput={(event) => change({ frequency: event.currentTarget.value })}
-            />
-            <p class="muted small">
-              1 to {maxFrequency}. 99 does not run in step with timers that fire 100 times a second.
-            </p>
-            <FieldError failure={failure} field="frequency_hz" />
-          </div>
-        </div>
-
-        {!checkup && measuresWaits(form.kind) && (
-          <WaitFields form={form} change={change} failure={failure} FieldError={FieldError} />
-        )}
-
-        {!checkup && measuresWaits(form.kind) && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={form.wakers}
-              onChange={(event) => change({ wakers: event.currentTarget.checked })}
-            />
-            Record wakers
-          </label>
-        )}
-
-        {!checkup && form.kind === "network" && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={form.timed}
-              onChange={(event) => change({ timed: event.currentTarget.checked })}
-            />
-            Also how long calls took, and how long connections waited to be accepted (costs more)
-          </label>
-        )}
-
         {!checkup && form.kind === "requests" && (
-          <CaptureFields form={form} change={change} failure={failure} FieldError={FieldError} />
+          <CaptureFields form={form} change={change} failure={failure} />
         )}
+
+        <TaskOptions
+          form={form}
+          change={change}
+          failure={failure}
+          checkup={checkup}
+          recommended={recommended}
+          isOpen={again !== null}
+        />
 
         <TaskEstimate
           specs={specs}

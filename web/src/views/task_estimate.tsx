@@ -1,7 +1,7 @@
 // What a task will give and cost, before it is started.
 
 import type { Process, TaskSpec } from "../api/types";
-import { estimateLine } from "../lib/estimate";
+import { coresOf, estimateLine } from "../lib/estimate";
 import { visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { costLines } from "../lib/task_cost";
@@ -37,11 +37,7 @@ function resolution(spec: TaskSpec, cores: number | null): string {
 export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
   if (problem !== null || specs.length === 0)
     return <p class="estimate">No estimate yet: {visible(problem ?? "something is missing")}.</p>;
-  const known = matched.filter(({ cpu_percent }) => cpu_percent !== null);
-  const cores =
-    isMatched && known.length > 0
-      ? known.reduce((sum, process) => sum + (process.cpu_percent ?? 0), 0) / 100
-      : null;
+  const cores = isMatched ? coresOf(matched) : null;
   const programs = kernelReadings.value.at(-1)?.objects.programs ?? self.value?.bpf.programs ?? [];
   return (
     <div class="estimate" data-estimate>

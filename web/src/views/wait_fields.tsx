@@ -1,14 +1,13 @@
 // How waits are counted, and which are left out, in the create dialog.
 
-import type { ComponentChildren } from "preact";
 import type { OffCpuMode } from "../api/types";
 import type { TaskForm } from "../lib/task_spec";
+import { FieldError, type FieldFailure } from "./field_error";
 
-interface Props<F> {
+interface Props {
   readonly form: TaskForm;
   readonly change: (part: Partial<TaskForm>) => void;
-  readonly failure: F;
-  readonly FieldError: (props: { failure: F; field: string }) => ComponentChildren;
+  readonly failure: FieldFailure | null;
 }
 
 const MODES: readonly (readonly [OffCpuMode | "", string])[] = [
@@ -18,7 +17,7 @@ const MODES: readonly (readonly [OffCpuMode | "", string])[] = [
   ["sampled", "Sampled, with exact sums"],
 ];
 
-export function WaitFields<F>({ form, change, failure, FieldError }: Props<F>) {
+export function WaitFields({ form, change, failure }: Props) {
   return (
     <div class="three-fields">
       <div class="field">
