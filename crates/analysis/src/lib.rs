@@ -1,6 +1,6 @@
 //! From results to answers: pure functions over plain data.
 //!
-//! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling, [`activities`] what threads did,
+//! [`import`] reads files of other profilers, [`edge_series`] makes series of tables, [`idle`] decides which waits are idling, [`activities`] what threads did, [`activity_timeline`] when,
 //! [`diagnosis`] which part costs what, [`latency`] where the time of requests goes, [`overview`] which pod needs attention, [`comparison`] what has changed, and [`render`] makes bytes of profiles.
 
 #![cfg_attr(
@@ -16,6 +16,7 @@ pub mod edge_series;
 pub mod import;
 pub mod idle;
 pub mod activities;
+pub mod activity_timeline;
 pub mod diagnosis;
 pub mod latency;
 pub mod overview;

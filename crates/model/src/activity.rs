@@ -44,6 +44,14 @@ pub struct ThreadActivity {
     pub total_ns: u64,
 }
 
+/// Time of one kind of a thread, over time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ActivityTimes {
+    pub activity: Activity,
+    /// Microseconds in each bucket.
+    pub times_us: Vec<u64>,
+}
+
 /// States of threads that are not ready to run.
 const BLOCKED: [ThreadState; 4] = [
     ThreadState::Interruptible,

@@ -50,7 +50,7 @@ mod activity;
 mod waker;
 mod wait_rules;
 
-pub use activity::{Activity, ActivitySum, ThreadActivity};
+pub use activity::{Activity, ActivitySum, ActivityTimes, ThreadActivity};
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use container_names::{
     ContainerNames, ContainerRole, NamedBy, PodNames, PodSelector, Workload,

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { filterThreads, shareOfPicked, threadTitle } from "./threads";
 
 const THREADS = [
-  { pid: 10, tid: 11, process: "envoy", name: "wrk:worker_0", activities: [], samples: 70 },
-  { pid: 10, tid: 12, process: "envoy", name: "wrk:worker_1", activities: [], samples: 20 },
-  { pid: 30, tid: 30, process: "httpbin", name: "httpbin", activities: [], samples: 10 },
+  { pid: 10, tid: 11, process: "envoy", name: "wrk:worker_0", activities: [], samples: 70, total_ns: 0 },
+  { pid: 10, tid: 12, process: "envoy", name: "wrk:worker_1", activities: [], samples: 20, total_ns: 0 },
+  { pid: 30, tid: 30, process: "httpbin", name: "httpbin", activities: [], samples: 10, total_ns: 0 },
 ];
 
 describe("threads", () => {

@@ -19,6 +19,7 @@ pub struct ThreadSummary {
     /// Name of the thread; untrusted text.
     pub name: String,
     pub samples: u64,
+    pub total_ns: u64,
     /// Tells a reused pid apart.
     start_ticks: u64,
 }
@@ -64,25 +65,73 @@ pub fn timeline(profile: &Profile, bucket_ms: u64, value: Value) -> Vec<u64> {
     counts
 }
 
-/// The same for each of the `limit` largest threads, and how many others there are.
+/// Threads or processes with a timeline, and how many others there are.
+pub type Timelines = (Vec<(ThreadSummary, Vec<u64>)>, usize);
+
+/// The same for each of the `limit` largest threads.
 pub fn thread_timelines(
     profile: &Profile,
     bucket_ms: u64,
     value: Value,
     limit: usize,
-) -> (Vec<(ThreadSummary, Vec<u64>)>, usize) {
+) -> Timelines {
+    let threads = threads_by(profile, value);
+    timelines(profile, bucket_ms, value, (threads, limit), |key| key)
+}
+
+/// The same for each of the `limit` largest processes, with all of their threads. What they are
+/// called is the name of the process, and their `tid` is the pid.
+pub fn process_timelines(
+    profile: &Profile,
+    bucket_ms: u64,
+    value: Value,
+    limit: usize,
+) -> Vec<(ThreadSummary, Vec<u64>)> {
+    let mut processes: BTreeMap<(u32, u64), ThreadSummary> = BTreeMap::new();
+    for thread in threads_by(profile, value) {
+        let process = processes
+            .entry((thread.pid, thread.start_ticks))
+            .or_insert_with(|| ThreadSummary {
+                tid: thread.pid,
+                name: thread.process.clone(),
+                samples: 0,
+                total_ns: 0,
+                ..thread.clone()
+            });
+        process.samples = process.samples.saturating_add(thread.samples);
+        process.total_ns = process.total_ns.saturating_add(thread.total_ns);
+    }
+    let mut processes: Vec<ThreadSummary> = processes.into_values().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse(process.samples));
+    timelines(
+        profile,
+        bucket_ms,
+        value,
+        (processes, limit),
+        |(pid, start, _)| (pid, start, pid),
+    )
+    .0
+}
+
+/// `key_of`: of which summary a thread is part.
+fn timelines(
+    profile: &Profile,
+    bucket_ms: u64,
+    value: Value,
+    (mut summaries, limit): (Vec<ThreadSummary>, usize),
+    key_of: impl Fn((u32, u64, u32)) -> (u32, u64, u32),
+) -> Timelines {
     let length = timeline(profile, bucket_ms, value).len();
     let start_ms = timeline_start_ms(profile, bucket_ms);
-    let mut summaries = threads_by(profile, value);
     let others = summaries.split_off(limit.min(summaries.len())).len();
     let places: HashMap<_, usize> = summaries
         .iter()
         .enumerate()
-        .map(|(place, thread)| (thread.identity(), place))
+        .map(|(place, summary)| (summary.identity(), place))
         .collect();
     let mut counts = vec![vec![0_u64; length]; summaries.len()];
     for row in &profile.samples {
-        if let Some(place) = places.get(&identity(profile, row.thread)) {
+        if let Some(place) = places.get(&key_of(identity(profile, row.thread))) {
             let index = bucket_of(profile, row.bucket, start_ms, bucket_ms);
             let count = &mut counts[*place][index];
             *count = count.saturating_add(value.of(row));
@@ -113,17 +162,18 @@ pub fn threads(profile: &Profile) -> Vec<ThreadSummary> {
 
 /// The same by samples or by nanoseconds.
 pub(super) fn threads_by(profile: &Profile, value: Value) -> Vec<ThreadSummary> {
-    let mut counts: BTreeMap<(u32, u64, u32), (u64, u32)> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, u64, u32), (u64, u64, u32)> = BTreeMap::new();
     for row in &profile.samples {
-        let (samples, last) = counts
+        let (samples, total_ns, last) = counts
             .entry(identity(profile, row.thread))
-            .or_insert((0, row.thread));
+            .or_insert((0, 0, row.thread));
         *samples = samples.saturating_add(value.of(row));
+        *total_ns = total_ns.saturating_add(row.total_ns);
         *last = row.thread.max(*last);
     }
     let mut threads: Vec<ThreadSummary> = counts
         .into_iter()
-        .map(|((pid, start_ticks, tid), (samples, last))| {
+        .map(|((pid, start_ticks, tid), (samples, total_ns, last))| {
             let thread = &profile.threads[last as usize];
             let process = &profile.processes[thread.process as usize];
             ThreadSummary {
@@ -132,6 +182,7 @@ pub(super) fn threads_by(profile: &Profile, value: Value) -> Vec<ThreadSummary> 
                 process: profile.text(process.comm).to_owned(),
                 name: profile.text(thread.name).to_owned(),
                 samples,
+                total_ns,
                 start_ticks,
             }
         })

@@ -321,6 +321,8 @@ pub(in crate::api) struct ProfileThread {
     /// Name of the thread.
     pub(in crate::api) name: String,
     pub(in crate::api) samples: u64,
+    /// The time that these stand for.
+    pub(in crate::api) total_ns: u64,
     /// What it did, idle waits included whatever is shown; empty where the result has no waits.
     pub(in crate::api) activities: Vec<model::ThreadActivity>,
 }
@@ -334,6 +336,7 @@ impl ProfileThread {
             process,
             name,
             samples,
+            total_ns,
             ..
         } = summary;
         Self {
@@ -342,6 +345,7 @@ impl ProfileThread {
             process,
             name,
             samples,
+            total_ns,
             activities,
         }
     }

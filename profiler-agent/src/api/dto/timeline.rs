@@ -1,5 +1,7 @@
 //! Samples over time: counts, and stacks in the order of their buckets.
 
+use profiler_analysis::activity_timeline::TimelineRow;
+use profiler_model::ActivityTimes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,17 +15,21 @@ pub(in crate::api) struct Timeline {
     pub(in crate::api) from_ms: u64,
     /// Samples in each bucket, or nanoseconds; waits are counted where they end.
     pub(in crate::api) counts: Vec<u64>,
-    /// The same by thread, largest first; only with `by=thread`.
+    /// The same by thread, largest first; only with `by`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(in crate::api) threads: Option<Vec<TimelineThread>>,
-    /// Threads that are not listed for themselves; only with `by=thread`.
+    /// Threads that are not listed for themselves; only with `by`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(in crate::api) other_threads: Option<usize>,
+    /// The same by process, with all of its threads; only with `by`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(in crate::api) processes: Option<Vec<TimelineThread>>,
 }
 
-/// One thread over time.
+/// One thread over time, or a process: then `tid` is its pid.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::api) struct TimelineThread {
     pub(in crate::api) pid: u32,
@@ -34,6 +40,25 @@ pub(in crate::api) struct TimelineThread {
     pub(in crate::api) name: String,
     pub(in crate::api) total: u64,
     pub(in crate::api) counts: Vec<u64>,
+    /// What it did in each bucket, idle waits included whatever is shown, with waits over all the
+    /// time that they took; only with `by=activity`, and where the result has waits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(in crate::api) activities: Vec<ActivityTimes>,
+}
+
+impl TimelineThread {
+    pub(in crate::api) fn new(row: TimelineRow) -> Self {
+        Self {
+            pid: row.summary.pid,
+            tid: row.summary.tid,
+            process: row.summary.process,
+            name: row.summary.name,
+            total: row.summary.samples,
+            counts: row.counts,
+            activities: row.activities,
+        }
+    }
 }
 
 /// Stacks of threads in the order of time buckets. Inside a bucket the order is not known.

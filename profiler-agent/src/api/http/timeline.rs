@@ -4,17 +4,20 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
-use profiler_analysis::render::{
-    Value,
-    sequence::{self, Columns},
-    summary,
+use profiler_analysis::{
+    activity_timeline::ActivityTimeline,
+    render::{
+        Value,
+        sequence::{self, Columns},
+        summary,
+    },
 };
 use profiler_model::{Profile, Unsampled};
 
 use super::{
-    profiles::{MILLISECONDS, NS_PER_MS, SelectionParameters, missing_value},
+    profiles::{MILLISECONDS, NS_PER_MS, SelectionParameters, missing_value, read},
     tasks::task_id,
-    waits::{ViewParameters, read_view},
+    waits::{ViewParameters, read_view, shown},
 };
 use crate::api::{
     dto::{
@@ -30,7 +33,7 @@ use crate::api::{
 const BUCKET_MS: u64 = 100;
 const THREADS: u64 = 8;
 const MAX_BUCKETS: u64 = 100_000;
-/// Numbers in one answer by thread.
+/// Numbers in one answer by thread, and as many by process.
 const MAX_CELLS: u64 = 200_000;
 const MAX_THREADS: u64 = 64;
 
@@ -38,8 +41,8 @@ parameters! {
     pub(in crate::api) struct TimelineParameters {
         /// Length of a bucket, a multiple of the task's own (default 100)
         bucket_ms: Option<u64> = MILLISECONDS,
-        /// `thread`: also for each thread; at most 64 threads and 200000 numbers, the largest threads first
-        by: Option<String> = "thread",
+        /// `thread`: also for each thread; at most 64 threads and 64 processes, the largest first, and 200000 numbers of either. `activity`: also what each of these did
+        by: Option<String> = "thread or activity",
         /// What is counted: samples and switches (default), or nanoseconds
         #[param(value_type = Option<ProfileValue>)]
         value: Option<Value> = one_of(Value::ALL.map(Value::name)),
@@ -88,26 +91,29 @@ pub(in crate::api) async fn timeline(
         value,
     } = parameters;
     let bucket_ms = bucket_ms.unwrap_or(BUCKET_MS);
-    let by_thread = match by.as_deref() {
-        None => false,
-        Some("thread") => true,
+    let (by_thread, by_activity) = match by.as_deref() {
+        None => (false, false),
+        Some("thread") => (true, false),
+        Some("activity") => (true, true),
         Some(other) => {
-            let detail = format!("by {other:?} is not thread");
+            let detail = format!("by {other:?} is not thread or activity");
             return Err(ApiError::invalid_field("by", detail));
         }
     };
     let value = value.unwrap_or(Value::Count);
     let selection = selection.selection("")?;
     let waits = view.view(&state.parts.diagnosis_rules)?;
-    let (profile, _idle) = read_view(
-        &state,
-        task_id(id)?,
-        selection,
-        waits,
-        Unsampled::AsMeasured,
-    )
+    let profile = read(&state, task_id(id)?, selection).await?;
+    let rules = state.parts.idle_rules.clone();
+    // Of what is idle too, whatever is shown.
+    let (profile, threads) = blocking(move || {
+        let idle = by_activity.then(|| rules.classify(&profile)).flatten();
+        let threads = by_thread.then(|| ActivityTimeline::of(&profile, idle.as_deref()));
+        (profile, threads)
+    })
     .await?;
-    let timeline = blocking(move || counted(&profile, bucket_ms, value, by_thread)).await?;
+    let (profile, _idle) = shown(&state, profile, waits, Unsampled::AsMeasured).await?;
+    let timeline = blocking(move || counted(&profile, bucket_ms, value, threads.as_ref())).await?;
     timeline.map(Json)
 }
 
@@ -140,12 +146,13 @@ fn bounded_buckets(profile: &Profile, bucket_ms: u64) -> Result<(u64, u64), ApiE
     Ok((from_ms, buckets))
 }
 
-/// Samples in buckets whose boundaries are known and whose number is bounded.
+/// Samples in buckets whose boundaries are known and whose number is bounded. `threads`: also by
+/// thread, with what it holds about them.
 fn counted(
     profile: &Profile,
     bucket_ms: u64,
     value: Value,
-    by_thread: bool,
+    threads: Option<&ActivityTimeline>,
 ) -> Result<Timeline, ApiError> {
     let (from_ms, buckets) = bounded_buckets(profile, bucket_ms)?;
     let counts = summary::timeline(profile, bucket_ms, value);
@@ -155,19 +162,15 @@ fn counted(
         counts,
         threads: None,
         other_threads: None,
+        processes: None,
     };
-    if by_thread {
-        let limit = most_threads(MAX_CELLS, buckets);
-        let (threads, others) = summary::thread_timelines(profile, bucket_ms, value, limit);
-        let threads = threads.into_iter().map(|(thread, counts)| TimelineThread {
-            pid: thread.pid,
-            tid: thread.tid,
-            process: thread.process,
-            name: thread.name,
-            total: thread.samples,
-            counts,
-        });
-        timeline.threads = Some(threads.collect());
+    if let Some(activities) = threads {
+        let kinds = u64::try_from(activities.kinds()).unwrap_or(u64::MAX);
+        let limit = most_threads(MAX_CELLS, buckets.saturating_mul(kinds + 1));
+        let (threads, others) = activities.threads(profile, bucket_ms, value, limit);
+        let processes = activities.processes(profile, bucket_ms, value, limit);
+        timeline.threads = Some(threads.into_iter().map(TimelineThread::new).collect());
+        timeline.processes = Some(processes.into_iter().map(TimelineThread::new).collect());
         timeline.other_threads = Some(others);
     }
     Ok(timeline)
@@ -273,11 +276,13 @@ fn ordered(
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{Activity, ActivityTimes};
+
     use super::*;
     use crate::api::tests::sample_profile;
 
     fn counts(profile: &Profile, bucket_ms: u64) -> Vec<u64> {
-        let timeline = counted(profile, bucket_ms, Value::Count, false).unwrap();
+        let timeline = counted(profile, bucket_ms, Value::Count, None).unwrap();
         assert_eq!(timeline.threads, None);
         timeline.counts
     }
@@ -287,7 +292,7 @@ mod tests {
         let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
         assert_eq!(counts(&profile, 200), [8, 0, 0, 0, 1]);
         let refusal = |profile: &Profile, bucket_ms| {
-            counted(profile, bucket_ms, Value::Count, false).unwrap_err()
+            counted(profile, bucket_ms, Value::Count, None).unwrap_err()
         };
         let multiple = ApiError::invalid_field("bucket_ms", "bucket_ms must be a multiple of 100");
         assert_eq!(refusal(&profile, 150), multiple);
@@ -305,15 +310,26 @@ mod tests {
     #[test]
     fn threads_add_up_to_everything() {
         let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
-        let timeline = counted(&profile, 200, Value::Count, true).unwrap();
+        let plain = ActivityTimeline::default();
+        let timeline = counted(&profile, 200, Value::Count, Some(&plain)).unwrap();
+        let processes = timeline.processes.unwrap();
+        assert_eq!((processes.len(), processes[0].total), (1, 9));
         let threads = timeline.threads.unwrap();
         let listed: Vec<(u32, u64)> = threads.iter().map(|one| (one.tid, one.total)).collect();
         assert_eq!(listed, [(2, 5), (1, 4)]);
         assert_eq!(threads[0].counts, [5, 0, 0, 0, 0]);
         assert_eq!(threads[1].counts, [3, 0, 0, 0, 1]);
         assert_eq!(timeline.other_threads, Some(0));
-        let time = counted(&profile, 200, Value::Duration, true).unwrap();
+        let time = counted(&profile, 200, Value::Duration, Some(&plain)).unwrap();
         assert_eq!(time.counts[0], 80_000_000);
+        assert_eq!(threads[1].activities, []);
+        let waits = ActivityTimeline::of(&profile, Some(&[None; 3]));
+        let timeline = counted(&profile, 200, Value::Count, Some(&waits)).unwrap();
+        let running = ActivityTimes {
+            activity: Activity::Running,
+            times_us: vec![30_000, 0, 0, 0, 10_000],
+        };
+        assert_eq!(timeline.threads.unwrap()[1].activities, [running]);
     }
 
     #[test]

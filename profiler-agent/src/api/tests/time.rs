@@ -18,9 +18,17 @@ async fn a_timeline_by_thread_adds_up_and_leaves_threads_out_on_demand() {
             "threads": [
                 {"pid": 1, "tid": 2, "process": "app", "name": "thread-2", "total": 5, "counts": [0, 5]},
                 {"pid": 1, "tid": 1, "process": "app", "name": "thread-1", "total": 3, "counts": [3, 0]}
+            ],
+            "processes": [
+                {"pid": 1, "tid": 1, "process": "app", "name": "app", "total": 8, "counts": [3, 5]}
             ]
         })
     );
+    // A result without waits cannot say more.
+    let by_activity = api
+        .get_json(&format!("/api/v1/tasks/{id}/timeline?by=activity"))
+        .await;
+    assert_eq!(by_activity, by_thread);
     let without = api
         .get_json(&format!(
             "/api/v1/tasks/{id}/timeline?not_tid=2&value=duration"
@@ -32,7 +40,7 @@ async fn a_timeline_by_thread_adds_up_and_leaves_threads_out_on_demand() {
             .await,
     )
     .await;
-    assert_eq!(odd["detail"], "by \"cpu\" is not thread");
+    assert_eq!(odd["detail"], "by \"cpu\" is not thread or activity");
 }
 
 #[tokio::test]

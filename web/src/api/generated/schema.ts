@@ -25,6 +25,12 @@ export interface components {
             /** Format: int64 */
             readonly total_ns: number;
         };
+        /** @description Time of one kind of a thread, over time. */
+        readonly ActivityTimes: {
+            readonly activity: components["schemas"]["Activity"];
+            /** @description Microseconds in each bucket. */
+            readonly times_us: readonly number[];
+        };
         /** @description The agent's own cost and losses. */
         readonly AgentSelf: {
             readonly bpf: components["schemas"]["Bpf"];
@@ -2284,6 +2290,11 @@ export interface components {
             readonly samples: number;
             /** Format: int32 */
             readonly tid: number;
+            /**
+             * Format: int64
+             * @description The time that these stand for.
+             */
+            readonly total_ns: number;
         };
         readonly ProfileThreadList: {
             /** @description Most samples first. */
@@ -3252,13 +3263,20 @@ export interface components {
              * @description Start of the first bucket, milliseconds after the task's start.
              */
             readonly from_ms: number;
-            /** @description Threads that are not listed for themselves; only with `by=thread`. */
+            /** @description Threads that are not listed for themselves; only with `by`. */
             readonly other_threads?: number;
-            /** @description The same by thread, largest first; only with `by=thread`. */
+            /** @description The same by process, with all of its threads; only with `by`. */
+            readonly processes?: readonly components["schemas"]["TimelineThread"][];
+            /** @description The same by thread, largest first; only with `by`. */
             readonly threads?: readonly components["schemas"]["TimelineThread"][];
         };
-        /** @description One thread over time. */
+        /** @description One thread over time, or a process: then `tid` is its pid. */
         readonly TimelineThread: {
+            /**
+             * @description What it did in each bucket, idle waits included whatever is shown, with waits over all the
+             *     time that they took; only with `by=activity`, and where the result has waits.
+             */
+            readonly activities?: readonly components["schemas"]["ActivityTimes"][];
             readonly counts: readonly number[];
             /** @description Name of the thread. */
             readonly name: string;
@@ -3494,6 +3512,7 @@ export interface components {
 }
 export type Activity = components['schemas']['Activity'];
 export type ActivitySum = components['schemas']['ActivitySum'];
+export type ActivityTimes = components['schemas']['ActivityTimes'];
 export type AgentSelf = components['schemas']['AgentSelf'];
 export type AuthKind = components['schemas']['AuthKind'];
 export type BTreeMap = components['schemas']['BTreeMap'];

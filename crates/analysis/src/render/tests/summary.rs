@@ -2,7 +2,7 @@ use profiler_model::Profile;
 
 use crate::render::{
     Value,
-    summary::{thread_timelines, threads, timeline_start_ms},
+    summary::{process_timelines, thread_timelines, threads, timeline_start_ms},
 };
 
 use super::sketch::{PERIOD_NS, Sketch, empty, simple};
@@ -23,6 +23,28 @@ fn threads_over_time_add_up_to_the_timeline() {
     let (largest, others) = thread_timelines(&profile, 100, Value::Count, 1);
     assert_eq!((largest.len(), others), (1, 2));
     assert_eq!(largest[0].1, [100, 0, 0, 0]);
+}
+
+#[test]
+fn processes_over_time_hold_all_of_their_threads() {
+    let profile = simple();
+    let processes = process_timelines(&profile, 100, Value::Count, 8);
+    for (process, counts) in &processes {
+        assert_eq!(
+            (process.tid, &process.name),
+            (process.pid, &process.process)
+        );
+        let own = threads(&profile);
+        let own = own.iter().filter(|thread| thread.pid == process.pid);
+        assert_eq!(
+            process.samples,
+            own.map(|thread| thread.samples).sum::<u64>()
+        );
+        assert_eq!(process.samples, counts.iter().sum::<u64>());
+    }
+    let all: u64 = processes.iter().map(|(process, _)| process.samples).sum();
+    assert_eq!(all, 117);
+    assert_eq!(process_timelines(&profile, 100, Value::Count, 1).len(), 1);
 }
 
 #[test]
