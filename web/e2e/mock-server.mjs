@@ -17,7 +17,7 @@ import {
   manyProcesses,
   requestSettings,
   selfNow,
-  THREADS,
+  threadsOf,
   WAITS,
 } from "./mock_data.mjs";
 import { mockDiff } from "./mock_diff.mjs";
@@ -295,7 +295,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
   if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
   if (part === "requests") return sendJson(response, 200, requestsOf(task, secondsOf(task)));
   if (part === "diagnosis") return sendDiagnosis(response, 200, taskDiagnosis(task, query));
-  if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
+  if (part === "threads") return sendJson(response, 200, { items: threadsOf(task) });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
   if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));

@@ -362,8 +362,15 @@ export const THREADS = [
   })),
   { pid: 4242, tid: 4242, process: "envoy", name: "envoy", samples: 2_300, activities: did(2_300) },
   { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700, activities: did(1_700) },
-  { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000, activities: [] },
-];
+  { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000, activities: did(11_000) },
+].map((thread) => ({ ...thread, total_ns: thread.samples * 5e5 }));
+
+/** Of a result without waits nothing is known of what threads did. */
+export function threadsOf(task) {
+  if (task.samples === 0) return [];
+  const hasWaits = task.kind === "off_cpu" || task.kind === "wall";
+  return THREADS.map((thread) => (hasWaits ? thread : { ...thread, activities: [] }));
+}
 
 export function timeline(samples) {
   if (samples === 0) return { bucket_ms: 100, from_ms: 0, counts: [] };

@@ -24,6 +24,36 @@ function countsOf(task, bucketMs, thread, weight) {
   );
 }
 
+/** In phases of half a second: at work, waiting for a CPU, in a lock for two seconds, and idle between. */
+function did(length, bucketMs, thread) {
+  const kinds = ["running", "waiting_for_cpu", "lock", "network", "idle"];
+  const times = Object.fromEntries(kinds.map((kind) => [kind, Array(length).fill(0)]));
+  for (let i = 0; i < length; i += 1) {
+    const ms = i * bucketMs + thread * 700;
+    const busy = Math.min(1, intensity(ms, thread) / 2);
+    const locked = ms % 9000 < 2000;
+    const parts = locked
+      ? { lock: 1 }
+      : { running: busy * 0.6, waiting_for_cpu: busy * 0.2, network: busy * 0.2, idle: 1 - busy };
+    for (const [kind, part] of Object.entries(parts)) times[kind][i] = Math.round(part * bucketMs * 1000);
+  }
+  return kinds.map((activity) => ({ activity, times_us: times[activity] }));
+}
+
+function sumOf(threads) {
+  const [{ pid, process, activities }] = threads;
+  const add = (columns) => columns[0].map((_, i) => columns.reduce((sum, column) => sum + column[i], 0));
+  const counts = add(threads.map((thread) => thread.counts));
+  const total = counts.reduce((sum, value) => sum + value, 0);
+  const sum = { pid, tid: pid, process, name: process, total, counts };
+  if (activities === undefined) return sum;
+  const times = (at) => add(threads.map((thread) => thread.activities[at].times_us));
+  return {
+    ...sum,
+    activities: activities.map(({ activity }, at) => ({ activity, times_us: times(at) })),
+  };
+}
+
 export function mockTimeline(task, query) {
   const bucketMs = Number(query.get("bucket_ms") ?? 100);
   if (task.samples === 0) return { bucket_ms: bucketMs, from_ms: 0, counts: [] };
@@ -42,9 +72,16 @@ export function mockTimeline(task, query) {
     .map((_, i) => threads.reduce((sum, thread) => sum + thread.counts[i], 0))
     .slice(first);
   const timeline = { bucket_ms: bucketMs, from_ms: first * bucketMs, counts };
-  if (query.get("by") !== "thread") return timeline;
+  if (!["thread", "activity"].includes(query.get("by"))) return timeline;
+  if (query.get("by") === "activity")
+    threads.forEach((thread, row) => {
+      thread.activities = did(thread.counts.length, bucketMs, row);
+    });
   threads.sort((a, b) => b.total - a.total);
-  return { ...timeline, threads, other_threads: 2 };
+  const processes = [...new Set(threads.map(({ pid }) => pid))].map((pid) =>
+    sumOf(threads.filter((thread) => thread.pid === pid)),
+  );
+  return { ...timeline, threads, processes, other_threads: 2 };
 }
 
 const NAMES = [

@@ -1,4 +1,4 @@
-// Everything about time on the task page against the stand-in: heat maps, thread picker, time order,
+// Everything about time on the task page against the stand-in: heat maps, threads, time order,
 // comparison, live growth. Run alone: node e2e/time.mjs. Env SHOTS: folder for pictures (optional).
 
 import { mkdirSync } from "node:fs";
@@ -14,7 +14,8 @@ const WAIT_MS = 60_000;
 /** Name, query, and what tells that the page is complete: what the visits of all pages do not have. */
 const PAGES = [
   ["heat-picked", "view=task&id=1&time=subsecond&from=3100&to=6700", ".heat-canvas"],
-  ["heat-thread-picked", "view=task&id=1&time=threads&tid=4250", ".heat-name"],
+  ["heat-thread-picked", "view=task&id=1&time=threads&tid=4250", ".track[data-picked=all]"],
+  ["tracks-of-waits", "view=task&id=101&time=threads&tid=4250&except=1", ".track-legend"],
   ["strip-picked", "view=task&id=1&from=2000&to=5000", ".strip-range"],
   ["order-picked", "view=task&id=3&tab=order&from=2000&to=5000", ".order-canvas"],
   ["diff-table", "view=task&id=1&base=3&tab=table&norm=rate", "[data-change-table] [data-row]"],
@@ -105,7 +106,7 @@ async function heatMaps(checks, page, mock) {
     await page.locator(".flame-canvas").waitFor();
     // What it makes room for has come.
     await page.locator(".quality-chip", { hasText: "%" }).waitFor();
-    await page.getByRole("button", { name: /^All threads/ }).waitFor();
+    await page.getByRole("button", { name: /^Threads: all/ }).waitFor();
     const box = await strip.boundingBox();
     const asked = await causing(page, /format=flamegraph&from=\d+&to=\d+/, async () => {
       await page.mouse.move(box.x + box.width * 0.25, box.y + box.height / 2);
@@ -152,21 +153,124 @@ async function heatMaps(checks, page, mock) {
     await page.keyboard.press("Escape");
     await page.waitForFunction(() => !location.search.includes("from="));
   });
-  await checks.run("a thread is picked in its row and left out in the menu", async () => {
-    await page.goto(`${mock.origin}/?view=task&id=1&time=threads`);
-    await causing(page, /format=flamegraph.*&tid=4250/, () =>
-      page.getByRole("button", { name: "wrk:worker_0", exact: true }).click(),
+}
+
+/** The row of a thread by its name, or of a process by its number. */
+const trackOf = (page, name) => page.getByRole("treeitem", { name });
+
+async function tracks(checks, page, mock) {
+  const open = async (query = "") => {
+    await page.goto(`${mock.origin}/?view=task&id=1&time=threads${query}`);
+    await trackOf(page, "wrk:worker_0").waitFor();
+  };
+  const tids = async () => new URL(page.url()).searchParams.get("tid") ?? "";
+  await checks.run("one button opens and closes the threads, and says what is picked", async () => {
+    await page.goto(`${mock.origin}/?view=task&id=1`);
+    const button = page.getByRole("button", { name: "Threads: all 7" });
+    await button.click();
+    await trackOf(page, "wrk:worker_0").waitFor();
+    assert((await button.getAttribute("aria-expanded")) === "true", "it does not say that it is open");
+    const box = await page.locator(".heat-threads").boundingBox();
+    assert(box.height <= 324, `the rows are ${box.height} high`);
+    await button.click();
+    await page.locator(".heat-threads").waitFor({ state: "detached" });
+    await page.goto(`${mock.origin}/?view=task&id=1&tid=4250,4251`);
+    await page.getByRole("button", { name: "Threads: 2 of 7" }).waitFor();
+  });
+  await checks.run("threads and processes are picked with the pointer", async () => {
+    await open();
+    await causing(page, /format=flamegraph&tid=4250(&|$)/, () => trackOf(page, "wrk:worker_0").click());
+    await causing(page, /format=flamegraph&tid=4250&tid=4251(&|$)/, () =>
+      trackOf(page, "wrk:worker_1").click({ modifiers: ["Control"] }),
     );
-    await page.getByRole("button", { name: /1 of 7 threads/ }).click();
+    await causing(page, /format=flamegraph&tid=4251(&|$)/, () =>
+      trackOf(page, "wrk:worker_0").click({ modifiers: ["Control"] }),
+    );
+    await trackOf(page, "6 threads").click();
+    await page.waitForFunction(() => location.search.split("tid=")[1].split("%2C").length === 6);
+    assert(
+      (await page.locator('.track[aria-selected="true"]').count()) === 7,
+      "a process and all of its threads are picked",
+    );
+    await causing(page, /format=flamegraph&tid=5151(&|$)/, () => trackOf(page, "httpbin").click());
+    await trackOf(page, "httpbin").click();
+    await page.waitForFunction(() => !location.search.includes("tid="));
+  });
+  await checks.run("picked threads are left out, and all are shown again", async () => {
+    await open("&tid=4250");
     await causing(page, /format=flamegraph.*not_tid=4250/, () =>
       page.getByRole("button", { name: "All but picked" }).click(),
     );
     assert((await address(page)).includes("except=1"), await address(page));
-    assert(
-      /shows [\d.]+ % of the samples/.test(await page.locator(".thread-share").textContent()),
-      "no share",
-    );
-    await page.keyboard.press("Escape");
+    const share = await page.locator(".thread-share").textContent();
+    assert(/shows [\d.]+ % of the samples/.test(share), share);
+    await page.getByRole("button", { name: "Threads: all but 1 of 7" }).waitFor();
+    await page.getByRole("button", { name: "All", exact: true }).click();
+    await page.waitForFunction(() => !location.search.includes("tid="));
+  });
+  await checks.run("threads are found by name, process and number, and picked together", async () => {
+    await open();
+    const filter = page.getByLabel("Filter threads by name, process or number");
+    await filter.fill("worker 425");
+    await page.waitForFunction(() => document.querySelectorAll(".track").length === 5);
+    await page.getByRole("button", { name: "Pick 4" }).click();
+    await page.waitForFunction(() => location.search.includes("tid=4250%2C4251%2C4252%2C4253"));
+    await filter.fill("nothing is called so");
+    await page.getByText("No thread is found.").waitFor();
+    await filter.fill("httpbin");
+    await page.waitForFunction(() => document.querySelectorAll(".track").length === 1);
+  });
+  await checks.run("threads are walked, folded and picked with the keyboard", async () => {
+    await open();
+    const process = trackOf(page, "6 threads");
+    await process.focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForFunction(() => document.querySelectorAll(".track").length === 2);
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction(() => document.querySelectorAll(".track").length === 8);
+    for (const key of ["ArrowRight", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+    await page.waitForFunction(() => location.search.includes("tid=4251"));
+    for (const key of ["ArrowDown", "Space"]) await page.keyboard.press(key);
+    await page.waitForFunction(() => location.search.includes("tid=4251%2C4252"));
+    await page.keyboard.press("Space");
+    await page.waitForFunction(() => /tid=4251(&|$)/.test(location.search));
+    await page.keyboard.press("ArrowLeft");
+    const focused = await page.evaluate(() => document.activeElement.getAttribute("data-track"));
+    assert(focused === "4242", `the focus is on ${focused}`);
+    for (const key of ["End", "Enter"]) await page.keyboard.press(key);
+    await page.waitForFunction(() => /tid=5151(&|$)/.test(location.search));
+    assert((await tids()) === "5151", await tids());
+  });
+  await checks.run("a result with waits shows what threads did, in the colours of the bar", async () => {
+    await page.goto(`${mock.origin}/?view=task&id=101&time=threads`);
+    await page.locator(".track-legend").waitFor();
+    const legend = await page.locator(".activity-key").allTextContents();
+    assert(legend.includes("lock") && legend.includes("idle"), legend.join());
+    assert((await page.getByText("once they have ended").count()) === 1, "it does not say when waits show");
+    const colours = await page.evaluate(() => {
+      const canvas = document.querySelector(".heat-canvas");
+      const probe = document.querySelector(".activity-bar [data-activity=lock]");
+      const [, red, green, blue] = /(\d+), (\d+), (\d+)/.exec(getComputedStyle(probe).backgroundColor);
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let found = 0;
+      for (let at = 0; at < data.length; at += 4)
+        if (data[at] === Number(red) && data[at + 1] === Number(green) && data[at + 2] === Number(blue))
+          found += 1;
+      return found / (data.length / 4);
+    });
+    // Two seconds of nine.
+    assert(colours > 0.12 && colours < 0.4, `locks have ${colours} of the picture`);
+    const words = await trackOf(page, "wrk:worker_0").textContent();
+    assert(/% of the time; running [\d.]+ %, waiting for CPU [\d.]+ %, idle/.test(words), words);
+    const slider = page.locator(".heat-box");
+    await slider.focus();
+    for (const key of ["ArrowRight", "ArrowDown"]) await page.keyboard.press(key);
+    const cell = await slider.getAttribute("aria-valuetext");
+    assert(/^wrk:worker_0 4250, 0\.00 s to [\d.]+ s: lock \d+ ms/.test(cell), cell);
+    await page.keyboard.press("Space");
+    await page.waitForFunction(() => location.search.includes("tid=4250"));
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => /from=0&to=\d+/.test(location.search));
   });
 }
 
@@ -339,6 +443,7 @@ export async function timeWalk(checks, shots) {
   await page.waitForSelector(".overview-table, [role=grid]");
   await heatMaps(checks, page, mock);
   await continuous(checks, page, mock);
+  await tracks(checks, page, mock);
   await timeOrder(checks, page, mock);
   await comparison(checks, page, mock);
   await checks.run("time and comparison: no fault of the page", async () => {

@@ -237,7 +237,8 @@ export function diffPath(a: DiffSide, b: DiffSide, query: DiffQuery): string {
 /** What is asked for over time. */
 export interface TimelineQuery {
   readonly bucketMs: number;
-  readonly byThread?: boolean;
+  /** For each thread too, and what it did. */
+  readonly by?: "thread" | "activity" | undefined;
   readonly value?: "count" | "duration";
   readonly cut?: ProfileCut;
 }
@@ -277,9 +278,9 @@ export const api = {
   remove: async (id: string): Promise<void> => {
     await request(task(id), { method: "DELETE" });
   },
-  threads: (id: string, waits: WaitCut | null, signal?: AbortSignal) =>
+  threads: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
     json<{ items: readonly ProfileThread[] }>(
-      `${task(id)}/threads?${viewParams({ waits }, new URLSearchParams())}`,
+      `${task(id)}/threads?${viewParams(cut, cutParams(cut, new URLSearchParams()))}`,
       signal,
     ),
   quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
@@ -303,7 +304,7 @@ export const api = {
   },
   timeline: (id: string, query: TimelineQuery, signal?: AbortSignal) => {
     const params = new URLSearchParams({ bucket_ms: String(query.bucketMs) });
-    if (query.byThread === true) params.set("by", "thread");
+    if (query.by !== undefined) params.set("by", query.by);
     if (query.value !== undefined) params.set("value", query.value);
     if (query.cut !== undefined) viewParams(query.cut, cutParams(query.cut, params));
     return json<Timeline>(`${task(id)}/timeline?${params}`, signal);

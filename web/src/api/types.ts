@@ -10,6 +10,7 @@ import type {
 } from "./generated/schema";
 
 export type {
+  Activity,
   ActivitySum,
   AgentSelf as Self,
   BpfProgram,

@@ -95,6 +95,15 @@ export const KEYMAP: readonly KeyGroup[] = [
     ],
   },
   {
+    title: "Processes and threads",
+    entries: [
+      { keys: ["↑", "↓"], either: true, what: "row up, row down" },
+      { keys: ["←", "→"], either: true, what: "fold, unfold the process" },
+      { keys: ["Enter"], what: "show only this" },
+      { keys: ["Space"], what: "add it, or take it away" },
+    ],
+  },
+  {
     title: "Flame graph",
     entries: [
       { keys: ["←", "→"], either: true, what: "frame left, right" },

@@ -4,6 +4,7 @@
 import { isCell } from "./cell";
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
 import { formatPart, parsePart } from "./flame_window";
+import { MAX_PICKED } from "./threads";
 
 export type View =
   | "overview"
@@ -227,10 +228,10 @@ function natural(value: string | null): number | null {
   return value !== null && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-function naturals(value: string | null): number[] {
+function naturals(value: string | null, most = MAX_LIST): number[] {
   return (value ?? "")
     .split(",")
-    .slice(0, MAX_LIST)
+    .slice(0, most)
     .map(natural)
     .filter((item) => item !== null);
 }
@@ -297,6 +298,7 @@ export function parseState(search: string): PageState {
   const named = (name: string): string => (/^[0-9A-Za-z._-]{1,64}$/.test(text(name)) ? text(name) : "");
   const id = named("id");
   const view = oneOf(params.get("view"), VIEWS, START.view);
+  const tids = naturals(params.get("tid"), MAX_PICKED);
   return {
     view: possible(view, { id, edge: text("edge"), a: named("a"), b: named("b") }),
     id,
@@ -324,8 +326,8 @@ export function parseState(search: string): PageState {
     to: natural(params.get("to")),
     since: natural(params.get("since")),
     containers: containerIds(params.get("containers")),
-    tids: naturals(params.get("tid")),
-    except: params.get("except") === "1" && naturals(params.get("tid")).length > 0,
+    tids,
+    except: params.get("except") === "1" && tids.length > 0,
     time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
     base: /^[0-9A-Za-z_-]{1,64}$/.test(text("base")) ? text("base") : "",
     baseFrom: natural(params.get("base_from")),

@@ -153,6 +153,11 @@ describe("query state", () => {
     expect(parseState(formatState(parseState(search))).dead).toBe("");
   });
 
+  it("carries all threads of a large process, as many as the agent takes", () => {
+    const tids = Array.from({ length: 2000 }, (_, i) => i);
+    expect(parseState(formatState({ ...START, tids })).tids).toEqual(tids.slice(0, 1024));
+  });
+
   it("gives a valid state for anything", () => {
     expect(parseState("?view=task")).toMatchObject({ view: "tasks" });
     expect(

@@ -3,6 +3,7 @@
 import type { ActivitySum, ThreadActivity } from "../api/types";
 import { duration, percent, visible } from "../lib/format";
 import type { PageState } from "../lib/query_state";
+import { activityText } from "../lib/tracks";
 import { patchRoute } from "../state/route";
 
 type Cut = Pick<PageState, "idle" | "states" | "reasons">;
@@ -61,19 +62,20 @@ export function ActivityBar(props: { activities: readonly ActivitySum[]; byCount
   );
 }
 
-/** Of one thread, small. */
-export function ThreadBar({ activities }: { activities: readonly ThreadActivity[] }) {
+/** Of a thread or a process, in words. */
+export function activityWords(activities: readonly ThreadActivity[]): string {
   const all = activities.reduce((total, { total_ns }) => total + total_ns, 0);
-  const parts = activities.map(
-    ({ activity, total_ns }) => [activity, (100 * total_ns) / Math.max(1, all)] as const,
-  );
-  const words = activities.map(
-    ({ activity, total_ns }) => `${activity.replaceAll("_", " ")} ${percent(total_ns, all)}`,
-  );
+  return activities
+    .map(({ activity, total_ns }) => `${activityText(activity)} ${percent(total_ns, all)}`)
+    .join(", ");
+}
+
+/** Of a thread or a process, small; the words stand elsewhere. */
+export function SmallActivityBar({ activities }: { activities: readonly ThreadActivity[] }) {
+  const all = activities.reduce((total, { total_ns }) => total + total_ns, 0);
   return (
-    <span class="thread-activities" title={words.join(", ")}>
-      <Parts parts={parts} />
-      <span class="hidden">{words.join(", ")}</span>
-    </span>
+    <Parts
+      parts={activities.map(({ activity, total_ns }) => [activity, (100 * total_ns) / Math.max(1, all)])}
+    />
   );
 }

@@ -3,13 +3,12 @@
 
 import type { FlameIndex } from "../lib/flame_index";
 import type { Preset } from "../lib/flame_transform";
-import type { TimeView } from "../lib/query_state";
 import { toggleFullScreen } from "../state/full_screen";
 import { patchRoute, route } from "../state/route";
 import { addTransform } from "../state/transforms";
-import { Choice } from "./choice";
 import { Legend } from "./legend";
 import { Menu } from "./menu";
+import { TimeChoice } from "./time_choice";
 
 const PRESETS: readonly { kind: Preset; title: string; help: string }[] = [
   {
@@ -25,12 +24,6 @@ const PRESETS: readonly { kind: Preset; title: string; help: string }[] = [
   { kind: "kernel", title: "Kernel only", help: "The kernel's part of each stack" },
 ];
 
-export const TIME_CHOICES: readonly (readonly [TimeView, string])[] = [
-  ["bars", "Bars"],
-  ["subsecond", "Sub-second"],
-  ["threads", "Threads"],
-];
-
 export function DisplayMenu(props: {
   /** Null before the first answer. */
   index: FlameIndex | null;
@@ -42,7 +35,7 @@ export function DisplayMenu(props: {
   attributed: boolean;
 }) {
   const { index } = props;
-  const { tab, layout, unfold, time } = route.value;
+  const { tab, layout, unfold } = route.value;
   const isTree = tab === "graph" && (layout === "flame" || layout === "icicle");
   return (
     <Menu title="Display" class="menu-right display-menu">
@@ -87,12 +80,7 @@ export function DisplayMenu(props: {
           {props.timed && (
             <section>
               <h3>Samples over time</h3>
-              <Choice
-                label="Samples over time"
-                value={time}
-                choices={TIME_CHOICES}
-                set={(value) => patchRoute({ time: value }, "replace")}
-              />
+              <TimeChoice />
             </section>
           )}
           <button

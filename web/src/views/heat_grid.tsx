@@ -19,6 +19,8 @@ export interface Cell {
 
 interface Props {
   readonly heat: HeatCells;
+  /** Draws the cells, in device pixels, where their darkness does not say everything. */
+  readonly draw?: ((width: number, height: number) => HTMLCanvasElement) | undefined;
   /** Height and largest width of the picture in CSS pixels. */
   readonly height: number;
   readonly maxWidth: number;
@@ -66,11 +68,15 @@ export function HeatGrid(props: Props) {
   }, [props.maxWidth]);
 
   useEffect(() => {
+    const across = Math.round(width * ratio);
+    const down = Math.round(props.height * ratio);
     picture.current =
       width === 0
         ? null
-        : drawCells(heat, Math.round(width * ratio), Math.round(props.height * ratio), colours);
-  }, [heat, width, props.height, colours, ratio]);
+        : props.draw === undefined
+          ? drawCells(heat, across, down, colours)
+          : props.draw(across, down);
+  }, [heat, props.draw, width, props.height, colours, ratio]);
 
   const shown =
     drag !== null

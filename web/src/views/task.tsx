@@ -7,11 +7,13 @@ import { isContinuous } from "../lib/continuous";
 import { visible } from "../lib/format";
 import { specAgain } from "../lib/run_again";
 import { isFinal } from "../lib/task_list";
+import { threadTitle } from "../lib/threads";
 import { edited } from "../state/edited";
 import { fullScreen, useFullScreen } from "../state/full_screen";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, patchRoute, route } from "../state/route";
+import { useThreads } from "../state/timeline";
 import { BaseMenu } from "./base_menu";
 import { CellChip } from "./cell_chip";
 import { Changing } from "./changing";
@@ -33,9 +35,9 @@ import { ErrorBox, Loading } from "./states";
 import { Facts, Remarks } from "./task_facts";
 import { StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
-import { ThreadMenu } from "./thread_menu";
+import { useTimeKey } from "./time_choice";
 import { TimeOrder } from "./time_order";
-import { TimeBars, TimePanel, useModeKey } from "./time_panel";
+import { TimeBars, TimePanel } from "./time_panel";
 import { ViewChoice } from "./view_choice";
 import { WaitBar } from "./wait_bar";
 
@@ -199,7 +201,7 @@ const DIAGNOSED = ["on_cpu", "wall", "imported"];
 
 function Result({ task }: { task: Task }) {
   const { from, to, tids, except, base, tab, cell, pid, containers, time, colour } = route.value;
-  useModeKey(time);
+  useTimeKey();
   useFullScreen();
   const running = task.state === "running";
   const waits = waitCut(task);
@@ -216,6 +218,9 @@ function Result({ task }: { task: Task }) {
   const whole = base === "" && tab !== "order";
   const answer = useProfile(task.id, cut, features, running, task.state !== "queued" && whole);
   const profile = useShownProfile(answer.index);
+  const hasThreads = file?.has_threads !== false;
+  const isRecorded = task.state !== "queued" && (task.state !== "failed" || task.samples > 0);
+  const threads = useThreads(task.id, cut, running, isRecorded && hasThreads);
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   if (task.state === "failed" && task.samples === 0)
     return <NoSamples index={profile.base} running={false} failed={true} />;
@@ -231,8 +236,16 @@ function Result({ task }: { task: Task }) {
         ) : (
           time === "bars" && !continuous && <TimeBars task={task} running={running} />
         )}
-        {file?.has_threads !== false && (
-          <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
+        {hasThreads && (
+          <button
+            type="button"
+            class={tids.length > 0 ? "thread-button active" : "thread-button"}
+            aria-expanded={time === "threads"}
+            title="Processes and threads, what each did over time, and which of them are shown"
+            onClick={() => patchRoute({ time: time === "threads" ? "bars" : "threads" }, "replace")}
+          >
+            {threadTitle(threads?.length ?? 0, tids, except)}
+          </button>
         )}
         {whole && <ProfileSearch profile={profile} />}
         <QualityChip task={task} cut={cut} running={running} index={answer.index} />
@@ -243,7 +256,9 @@ function Result({ task }: { task: Task }) {
           attributed={attributed && waits?.wakers !== true}
         />
       </div>
-      {timed && time !== "bars" && <TimePanel task={task} cut={cut} running={running} />}
+      {(time === "threads" ? hasThreads : timed && time === "subsecond") && (
+        <TimePanel key={task.id} task={task} cut={cut} running={running} threads={threads} timed={timed} />
+      )}
       <CellChip />
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
       {base !== "" ? (
