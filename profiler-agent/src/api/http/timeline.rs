@@ -325,11 +325,13 @@ mod tests {
         assert_eq!(threads[1].activities, []);
         let waits = ActivityTimeline::of(&profile, Some(&[None; 3]));
         let timeline = counted(&profile, 200, Value::Count, Some(&waits)).unwrap();
-        let running = ActivityTimes {
+        let running = |first| ActivityTimes {
             activity: Activity::Running,
-            times_us: vec![30_000, 0, 0, 0, 10_000],
+            times_us: vec![first, 0, 0, 0, 10_000],
         };
-        assert_eq!(timeline.threads.unwrap()[1].activities, [running]);
+        assert_eq!(timeline.threads.unwrap()[1].activities, [running(30_000)]);
+        let processes = timeline.processes.unwrap();
+        assert_eq!(processes[0].activities, [running(80_000)]);
     }
 
     #[test]
