@@ -22,6 +22,8 @@ use crate::targets::{EXIT, START, Targets, start_task};
 /// How far sums may be from the clock, in percent.
 const PERCENT: f64 = 2.0;
 
+/// Length of the buckets in which the course of threads is asked for.
+const COURSE_BUCKET_MS: u64 = 100;
 /// Frame of time on the CPU without a sample.
 const NOT_SAMPLED: &str = "[on CPU, not sampled]";
 
@@ -112,6 +114,40 @@ impl Recorded {
     }
 }
 
+/// What a thread did, by kind of activity: sums in nanoseconds, and the fullest bucket.
+#[derive(Debug, Default)]
+struct Course {
+    sums: BTreeMap<String, u64>,
+    fullest_ms: u64,
+}
+
+impl Recorded {
+    /// What the thread did in buckets of `bucket_ms`.
+    fn course_of(&self, thread: &Lived, bucket_ms: u64) -> Course {
+        let path = format!(
+            "/api/v1/tasks/{}/timeline?by=activity&value=duration&bucket_ms={bucket_ms}",
+            self.task
+        );
+        let timeline = self.agent.api.get_json(&path).unwrap();
+        let threads = timeline["threads"].as_array().unwrap();
+        let row = threads.iter().find(|row| row["tid"] == thread.tid).unwrap();
+        let mut course = Course::default();
+        let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
+        for one in row["activities"].as_array().unwrap() {
+            let kind = one["activity"].as_str().unwrap().to_owned();
+            let times = one["times_us"].as_array().unwrap();
+            for (bucket, time) in times.iter().enumerate() {
+                let us = time.as_u64().unwrap();
+                *course.sums.entry(kind.clone()).or_default() += us * 1000;
+                *buckets.entry(bucket).or_default() += us;
+            }
+        }
+        let fullest_us = buckets.values().copied().max().unwrap_or(0);
+        course.fullest_ms = fullest_us.div_ceil(1000);
+        course
+    }
+}
+
 fn on_cpu(stacks: &Folded) -> u64 {
     stacks.count(|stack| !is_wait(stack))
 }
@@ -162,6 +198,17 @@ fn threads_that_run_sleep_and_take_turns_add_up() {
     let asleep = recorded.stacks_of("sleeping");
     let slept = asleep.count(|stack| stack.has("sleeping") && is_wait(stack));
     assert_measured!(slept * 100 >= asleep.total() * 90, "{}", asleep.summary());
+    // The same over time, where no bucket has more than its length.
+    for thread in &recorded.threads {
+        let course = recorded.course_of(thread, COURSE_BUCKET_MS);
+        let what = format!("course of {} {}: {course:?}", thread.name, thread.tid);
+        assert_near(course.sums.values().sum(), thread.wall_ns, 0, &what);
+        assert_measured!(course.fullest_ms <= COURSE_BUCKET_MS + 1, "{what}");
+        if thread.name != "sleeping" {
+            let running = course.sums.get("running").copied().unwrap_or(0);
+            assert_near(running, thread.cpu_ns, recorded.taken_ns, &what);
+        }
+    }
 }
 
 #[test]
