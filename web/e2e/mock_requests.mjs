@@ -67,8 +67,13 @@ const BODY = {
 
 const scaled = (values, factor) => values.map((value) => Math.max(0, Math.round(value * factor)));
 
+/** The pod of the second sidecar, another one than the first's. */
+const SECOND_POD = [4_026_532_340, [5150, 5161]];
+
 function edgeOf({ id, client, server, original_destination }) {
-  return { id, client, server, original_destination };
+  const [network_namespace, pids] = SECOND_POD;
+  const placed = (end) => (pids.includes(end.pid) ? { ...end, network_namespace } : end);
+  return { id, client: placed(client), server: placed(server), original_destination };
 }
 
 /** `seen`: which ends saw it. */
@@ -241,6 +246,38 @@ function sampleOf(next, from, i, begin, all) {
   };
 }
 
+/** One slow request on its way through two sidecars to the service. */
+function wayOf(edges, begin) {
+  const hop = (client, server) =>
+    edgeOf(edges.find((edge) => edge.client.pid === client && edge.server.pid === server));
+  const leg = (edge, after, [duration, sent, first], more) => ({
+    ...sampleOf(random(5), operation(random(3), edge, "http1", "GET", "/cart/{n}", LEG), 0, begin, true),
+    begin_ns: begin + after * 1e6,
+    duration_ns: duration * 1e6,
+    request_end_ns: sent * 1e6,
+    first_byte_ns: first * 1e6,
+    stream: 900,
+    kept_as: "all",
+    path: "/cart/7711?token=***",
+    ...more,
+  });
+  const trace = { request_id: "5b1c77e0-0000-4000-a000-00000000beef", trace_id: null, span_id: null };
+  return [
+    leg(hop(4100, 4242), 0, [48.2, 0.2, 46.1], { client: "10.1.0.4:50900", tid: 4100 }),
+    leg(hop(4242, 5150), 1.4, [43.9, 0.3, 42.6], { client: "10.1.0.4:50901", tid: 4251, trace }),
+    leg(hop(5150, 5161), 3.1, [39.5, 0.2, 38.9], { client: "127.0.0.6:50902", tid: null, trace }),
+  ];
+}
+
+const LEG = { count: 3, middle: 3e6, statuses: { 200: 3 } };
+
+/** The pair of it in the first sidecar, which no id ties. */
+const WAY_PAIR = {
+  class: "fingerprint",
+  in: { client: "10.1.0.4:50900", stream: 900 },
+  out: { client: "10.1.0.4:50901", stream: 900 },
+};
+
 function sidecar(process, next, pairs) {
   const upstream = spread(next, pairs, 11e6);
   const times = (number) => {
@@ -280,6 +317,8 @@ function sidecar(process, next, pairs) {
       measured_ns: Math.round(pairs * 0.9 * 11.6e6),
       agreeing: Math.round(pairs * 0.87),
     },
+    matched: [],
+    matched_left_out: 0,
   };
 }
 
@@ -426,6 +465,8 @@ export function requestsOf(task, seconds) {
         sampleOf(next, each, i, window.from_ns + at * 1e8, task.requests?.raw_paths === true),
       ),
     );
+  const all = task.requests?.samples === "all";
+  if (all) kept.push(...wayOf(edges, window.from_ns + 2e9));
   const [asked, upstream] = edges;
   return {
     ...base,
@@ -452,7 +493,10 @@ export function requestsOf(task, seconds) {
     ],
     plaintext: trouble ? plaintextOf(seconds) : null,
     latency: latencyOf(asked.server, upstream.server),
-    sidecars: [sidecar(asked.server, next, 360 + seconds * 20), poorSidecar(upstream.server, next)],
+    sidecars: [
+      { ...sidecar(asked.server, next, 360 + seconds * 20), matched: all ? [WAY_PAIR] : [] },
+      poorSidecar(upstream.server, next),
+    ],
     unbound_bytes: trouble ? 48_200 : 0,
     lost: trouble ? 37 : 0,
     sampled_one_of: trouble ? 4 : 1,

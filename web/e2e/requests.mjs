@@ -158,7 +158,9 @@ async function samples(checks, { page, show }) {
     for (const said of ["Request id", "x-envoy-upstream-service-time", "checkout.shop:8080", "/cart/7"])
       assert(text.includes(said), `“${said}” is not in: ${text}`);
     assert(text.includes("?token=***"), "the query is not masked");
-    assert((await panel.getByRole("img").getAttribute("aria-label")).length > 10, "the bar has no words");
+    const bars = await panel.getByRole("img").all();
+    for (const bar of bars) assert((await bar.getAttribute("aria-label")).length > 10, "a bar has no words");
+    assert(bars.length > 0, "no bar");
     assert(/sample=[0-9a-f]{16}/.test(await address(page)), await address(page));
   });
   await checks.run("requests: the slowest of an operation leads to the sample", async () => {
@@ -168,6 +170,50 @@ async function samples(checks, { page, show }) {
     await page.getByRole("complementary", { name: "One request" }).waitFor();
     assert(/requests=samples/.test(await address(page)), await address(page));
   });
+}
+
+async function way(checks, { page, show }) {
+  const panel = page.getByRole("complementary", { name: "One request" });
+  const section = panel.getByRole("region", { name: "Its way" });
+  await checks.run(
+    "requests: the legs of one request stand on one axis, and lead to each other",
+    async () => {
+      await show(`view=task&id=${TROUBLED}&requests=samples&sort=-duration&q=7711`);
+      await rowsOf(page, "Single requests").filter({ hasText: "15001" }).first().click();
+      const text = await section.textContent();
+      for (const said of [
+        "in 3 legs: 48.2 ms",
+        "alike, nothing else fits",
+        "same request id",
+        "There: inside the pod and the client's sidecar envoy",
+        "There: network and the server's sidecar envoy",
+        "Waiting: inside the pod and httpbin",
+      ])
+        assert(text.includes(said), `“${said}” is not in: ${text}`);
+      const first = await address(page);
+      await section.getByRole("link", { name: "envoy → httpbin:8080" }).focus();
+      await page.keyboard.press("Enter");
+      await section.locator("[aria-current=true]").filter({ hasText: "httpbin" }).waitFor();
+      assert((await address(page)) !== first, "the address stays");
+      assert((await section.textContent()).includes("in 3 legs"), "the other legs are gone");
+    },
+  );
+  await checks.run("requests: a leg leads to the flame graph of its thread and time", async () => {
+    await section.getByRole("listitem").filter({ hasText: "thread 4251" }).getByRole("link").click();
+    await page.waitForURL(/view=task&id=4&from=2000&to=2060&tid=4251/);
+    await page.locator(".flame-canvas").waitFor();
+  });
+  await checks.run(
+    "requests: one leg says why it is alone, and a task that keeps all is one step",
+    async () => {
+      await show(`view=task&id=${GOOD}&requests=samples`);
+      await rowsOf(page, "Single requests").first().click();
+      await section.getByText("keeps only the slowest and the first failing").waitFor();
+      await section.getByRole("button", { name: "Keep all samples and run again" }).click();
+      assert((await page.locator("#samples-kept").inputValue()) === "all", "not all are asked for");
+      await page.keyboard.press("Escape");
+    },
+  );
 }
 
 async function sidecars(checks, { page, show }) {
@@ -304,6 +350,7 @@ export async function requestsWalk(checks, browser, mock, shots) {
   const opened = await open(browser, mock);
   await operations(checks, opened, mock);
   await samples(checks, opened);
+  await way(checks, opened);
   await sidecars(checks, opened);
   await states(checks, opened, mock);
   await creation(checks, opened, mock);

@@ -96,6 +96,7 @@ export type {
   RequestLatency,
   RequestOperation,
   RequestOutcome,
+  RequestPlace,
   RequestPlaintext,
   RequestSample,
   RequestSamples as SamplesKept,

@@ -433,6 +433,20 @@ export function edgeOf({ operations, samples }: TaskRequests, id: string): Reque
   return (operations.find(of) ?? samples.find(of))?.edge ?? null;
 }
 
+/** Whether a target has one of these ends in it, as far as that can be seen; `same`: one that has. */
+export function covers(
+  found: Target,
+  same: Target | null,
+  ends: readonly EdgeEnd[],
+  named: NamedContainers,
+): boolean {
+  if ("all" in found) return true;
+  if (same !== null && JSON.stringify(found) === JSON.stringify(same)) return true;
+  if ("pids" in found) return found.pids.some((pid) => ends.some((end) => end.pid === pid));
+  if ("container" in found) return ends.some(({ container }) => found.container === container);
+  return "pod" in found && ends.some(({ container }) => selectorMeans(found.pod)(named[container ?? ""]));
+}
+
 /**
  * Tasks that may have requests of an edge, the newest first: of the same target as the task that it is shown
  * of, or of one of its processes. `target`: null for the always-on collection. `named`: names of the containers
@@ -444,16 +458,8 @@ export function tasksWithRequests(
   tasks: Iterable<Task>,
   named: NamedContainers,
 ): Task[] {
-  const ends = [edge.client, edge.server].map(({ container }) => named[container ?? ""]);
-  const touches = (found: Target): boolean => {
-    if ("all" in found) return true;
-    if (target !== null && JSON.stringify(found) === JSON.stringify(target)) return true;
-    if ("pids" in found) return found.pids.some((pid) => pid === edge.client.pid || pid === edge.server.pid);
-    if ("container" in found)
-      return found.container === edge.client.container || found.container === edge.server.container;
-    return "pod" in found && ends.some(selectorMeans(found.pod));
-  };
+  const ends = [edge.client, edge.server];
   return [...tasks]
-    .filter((task) => task.kind === "requests" && touches(task.target))
+    .filter((task) => task.kind === "requests" && covers(task.target, target, ends, named))
     .sort((a, b) => b.created_at_ns - a.created_at_ns || Number(b.id) - Number(a.id));
 }

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { EdgeEnd, RequestBody, RequestSample } from "../api/types";
+import type { EdgeEnd, RequestBody, RequestSample, Task, TaskRequests } from "../api/types";
 import { bytes, count, duration, moment, visible } from "../lib/format";
 import {
   compareSamples,
@@ -20,6 +20,7 @@ import { patchRoute, route } from "../state/route";
 import { ContainerLine, useContainerOf } from "./container_name";
 import { Icon } from "./icons";
 import { PageLink } from "./page_link";
+import { RequestWay } from "./request_way";
 import { Empty } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
 
@@ -142,17 +143,22 @@ const COLUMNS: readonly Column<SampleRow>[] = [
 
 export function SampleTable({
   rows,
+  all,
+  answer,
   task,
   empty,
 }: {
   rows: readonly SampleRow[];
-  task: string;
+  /** Those too that the filter leaves out. */
+  all: readonly SampleRow[];
+  answer: TaskRequests;
+  task: Task;
   empty: string;
 }) {
   const { sort: wanted, sample: picked, q, speaks, failing, edge } = route.value;
   const sort = wanted || DEFAULT_SORT;
   const sorted = useMemo(() => rows.toSorted(compareSamples(sort)), [rows, sort]);
-  const open = picked === "" ? undefined : rows.find(({ key }) => key === picked);
+  const open = picked === "" ? undefined : all.find(({ key }) => key === picked);
   if (rows.length === 0) {
     const filtered = q !== "" || speaks !== "" || failing || edge !== "";
     return (
@@ -183,7 +189,7 @@ export function SampleTable({
           onOpen={({ key }) => patchRoute({ sample: key === picked ? "" : key }, "replace")}
         />
       </div>
-      {open !== undefined && <SamplePanel sample={open.sample} task={task} />}
+      {open !== undefined && <SamplePanel row={open} rows={all} answer={answer} task={task} />}
     </>
   );
 }
@@ -204,23 +210,6 @@ function EndContainer({ title, end }: { title: string; end: EdgeEnd }) {
     <Pair title={title}>
       <ContainerLine container={container} />
     </Pair>
-  );
-}
-
-function Times({ sample }: { sample: RequestSample }) {
-  return (
-    <section class="row-card" aria-label="Its time">
-      <h3>Its time: {duration(sample.duration_ns)}</h3>
-      <TimingBar sample={sample} />
-      <ul class="timing-key small">
-        {timingParts(sample).map(({ kind, title, from_ns, to_ns }) => (
-          <li key={from_ns}>
-            <span class={`timing-mark timing-${kind}`} aria-hidden="true" />
-            {title} <b class="numeric">{duration(to_ns - from_ns)}</b>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 
@@ -262,10 +251,16 @@ function BodyPart({ title, body }: { title: string; body: RequestBody | null }) 
   );
 }
 
-export function SamplePanel({ sample, task }: { sample: RequestSample; task: string }) {
+function SamplePanel(props: {
+  row: SampleRow;
+  rows: readonly SampleRow[];
+  answer: TaskRequests;
+  task: Task;
+}) {
+  const { sample } = props.row;
   const { edge, method, authority, path, messages } = sample;
   return (
-    <aside class="edge-panel" aria-label="One request">
+    <aside class="edge-panel request-panel" aria-label="One request">
       <header>
         <h2 class="sample-name">
           {visible(method ?? "method not seen")} <span class="mono">{visible(pathText(sample))}</span>
@@ -280,7 +275,7 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
         </button>
       </header>
       <div class="request-cards">
-        <Times sample={sample} />
+        <RequestWay {...props} />
         <section class="row-card" aria-label="What is known of it">
           <h3>Request and answer</h3>
           <dl class="pairs">
@@ -291,7 +286,9 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
               {edge === null ? (
                 visible(edgeName(edge))
               ) : (
-                <PageLink to={{ view: "edge", id: task, edge: edge.id }}>{visible(edgeName(edge))}</PageLink>
+                <PageLink to={{ view: "edge", id: props.task.id, edge: edge.id }}>
+                  {visible(edgeName(edge))}
+                </PageLink>
               )}
             </Pair>
             {edge !== null && <EndContainer title="Client's container" end={edge.client} />}

@@ -283,7 +283,7 @@ function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
   return (
     <>
       <Bar answer={answer} shown={`${number}: ${kept}`} />
-      <SampleTable rows={rows} task={task.id} empty="No request was kept" />
+      <SampleTable rows={rows} all={all} answer={answer} task={task} empty="No request was kept" />
     </>
   );
 }
