@@ -203,12 +203,24 @@ async function way(checks, { page, show }) {
     await page.waitForURL(/view=task&id=4&from=2000&to=2060&tid=4251/);
     await page.locator(".flame-canvas").waitFor();
   });
+  await checks.run("requests: parts stand beside the median, with what it is of", async () => {
+    await show(`view=task&id=${TROUBLED}&requests=samples&q=7711`);
+    await rowsOf(page, "Single requests").filter({ hasText: "15001" }).first().click();
+    const against = panel.getByRole("region", { name: "Against the median request" });
+    const text = await against.textContent();
+    for (const said of ["Waiting for the answer", "the client's end saw whole", "12 later requests"])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+    await against.getByRole("link", { name: "A request of median length" }).click();
+    await section.locator("[aria-current=true]").waitFor();
+  });
   await checks.run(
     "requests: one leg says why it is alone, and a task that keeps all is one step",
     async () => {
       await show(`view=task&id=${GOOD}&requests=samples`);
       await rowsOf(page, "Single requests").first().click();
       await section.getByText("keeps only the slowest and the first failing").waitFor();
+      const against = await panel.getByRole("region", { name: "Against the median request" }).textContent();
+      assert(against.includes("Parts of the median request are not known"), against);
       await section.getByRole("button", { name: "Keep all samples and run again" }).click();
       assert((await page.locator("#samples-kept").inputValue()) === "all", "not all are asked for");
       await page.keyboard.press("Escape");

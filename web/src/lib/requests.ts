@@ -314,6 +314,15 @@ export function samplesOf(
   );
 }
 
+/** The operation that a sample was counted in; null where it has none of its own. */
+export function operationOf(
+  sample: RequestSample,
+  all: readonly RequestOperation[],
+): RequestOperation | null {
+  const wanted = identity(sample);
+  return all.find((operation) => !operation.other && identity(operation) === wanted) ?? null;
+}
+
 /** Samples that are shown of one operation. */
 export const SHOWN_SAMPLES = 8;
 

@@ -20,6 +20,7 @@ import { patchRoute, route } from "../state/route";
 import { ContainerLine, useContainerOf } from "./container_name";
 import { Icon } from "./icons";
 import { PageLink } from "./page_link";
+import { AgainstMedian } from "./request_median";
 import { RequestWay } from "./request_way";
 import { Empty } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
@@ -276,6 +277,7 @@ function SamplePanel(props: {
       </header>
       <div class="request-cards">
         <RequestWay {...props} />
+        <AgainstMedian {...props} />
         <section class="row-card" aria-label="What is known of it">
           <h3>Request and answer</h3>
           <dl class="pairs">
