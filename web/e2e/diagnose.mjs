@@ -217,7 +217,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
       );
     const waits = await page.locator(".worker-table tbody tr").first().locator("td").nth(5).textContent();
     assert(waits === "unknown", `unwatched waits are ${waits}`);
-    await page.getByRole("button", { name: "envoy 4242 (proxy)" }).click();
+    await page.getByRole("button", { name: "Sidecar: envoy 4242" }).click();
     await page.waitForURL(/pid=4242/);
     // The other one can still be chosen.
     await page.getByRole("button", { name: "pilot-agent 4243" }).waitFor();

@@ -160,14 +160,18 @@ export function ProcessChoice({
   const value = pid === null ? "" : String(pid);
   const set = (next: string): void => patchRoute({ pid: next === "" ? null : Number(next) });
   if (processes.length <= MOST_BUTTONS && (listed || pid === null)) {
-    const title = ({ comm, pid: own, rule_set }: Processes[number]): string =>
-      `${visible(comm).slice(0, LONGEST_COMM)} ${own}${rule_set === "envoy" ? " (proxy)" : ""}`;
+    const proxies = processes.filter(({ rule_set }) => rule_set === "envoy").length;
+    const isPair = proxies === 1 && processes.length === 2;
+    const title = ({ comm, pid: own, rule_set }: Processes[number]): string => {
+      const role = rule_set === "envoy" ? "Sidecar: " : isPair ? "App: " : "";
+      return `${role}${visible(comm).slice(0, LONGEST_COMM)} ${own}`;
+    };
     return (
       <Choice
         label="About"
         value={value}
         choices={[
-          ["", "All of it"],
+          ["", isPair ? "Both" : "All of it"],
           ...processes.map((process) => [String(process.pid), title(process)] as const),
         ]}
         set={set}
