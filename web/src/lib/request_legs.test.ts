@@ -149,6 +149,13 @@ describe("a leg that is alone", () => {
     expect(found.reasons.join()).toMatch(/Watch the sidecar/);
   });
 
+  it("says that a pair is known whose sample is not there", () => {
+    const sidecars = [passes(8, "10.0.0.1:7", "b", "request_id")];
+    expect(aloneBecause(leg(A, 0, 1), { sidecars }, task("all")).reasons).toEqual([
+      "envoy passed it on, but the sample of that had no room in the task.",
+    ]);
+  });
+
   it("says that order is not evidence", () => {
     const sidecars = [passes(8, "10.0.0.1:7", "b", "order")];
     expect(aloneBecause(leg(A, 0, 1), { sidecars }, task("all")).reasons.join()).toMatch(/fit equally well/);

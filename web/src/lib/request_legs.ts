@@ -274,9 +274,11 @@ export function aloneBecause(
       reasons.push(
         `In ${endName(process)} several requests fit equally well: which one belongs to it is not known. With x-request-id it would be.`,
       );
+    else if (pair !== undefined)
+      reasons.push(`${endName(process)} passed it on, but the sample of that had no room in the task.`);
     else if (matched_left_out > 0)
       reasons.push(`${count(matched_left_out)} pairs of ${endName(process)} had no room in the task.`);
-    else if (!keepAll && pair === undefined)
+    else if (!keepAll)
       reasons.push(`${endName(process)} answered it by itself, or no request that fits was found there.`);
   }
   if (keepAll && passing.length > 0) {
