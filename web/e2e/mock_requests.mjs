@@ -193,6 +193,42 @@ function operations(edges, scale) {
   ];
 }
 
+/** Spans of the whole and of the edges, with a bad moment in the middle. Edges beyond the room have none. */
+function overTime(made, window) {
+  const covered = window.to_ns - window.from_ns;
+  const width_ns = Math.max(1e9, 2 ** Math.ceil(Math.log2(covered / 64e9)) * 1e9);
+  const number = Math.max(1, Math.round(covered / width_ns));
+  const spansOf = (operations, seed) => {
+    const next = random(seed);
+    const total = operations.reduce((sum, { count }) => sum + count, 0);
+    const wrong = operations.reduce((sum, { errors }) => sum + errors, 0);
+    const each = Array.from({ length: number }, (_, i) => (i === number >> 1 ? 3 : 1) * (0.8 + next() * 0.4));
+    const times = (ns) => each.map((weight) => Math.round(ns * weight));
+    return {
+      count: each.map((weight) => Math.round((total / number) * weight)),
+      errors: each.map((weight) => (weight > 2 ? wrong : 0)),
+      p50_ns: times(2.1e6),
+      p95_ns: times(6.4e6),
+      p99_ns: times(9.8e6),
+    };
+  };
+  const ids = [...new Set(made.map(({ edge }) => edge?.id ?? null))].filter((id) => id !== null).slice(0, 4);
+  return {
+    from_ns: window.from_ns,
+    width_ns,
+    all: spansOf(made, 91),
+    edges: Object.fromEntries(
+      ids.map((id, i) => [
+        id,
+        spansOf(
+          made.filter(({ edge }) => edge?.id === id),
+          i,
+        ),
+      ]),
+    ),
+  };
+}
+
 const OUTCOMES = { 4: "client_error", 5: "server_error" };
 
 function sampleOf(next, from, i, begin, all) {
@@ -442,6 +478,7 @@ export function requestsOf(task, seconds) {
   if (task.requests_seen === 0)
     return {
       ...base,
+      over_time: null,
       operations: [],
       samples: [],
       samples_left_out: 0,
@@ -470,6 +507,7 @@ export function requestsOf(task, seconds) {
   const [asked, upstream] = edges;
   return {
     ...base,
+    over_time: overTime(made, window),
     operations: made.sort((a, b) => b.count - a.count),
     samples: kept.sort((a, b) => a.begin_ns + a.duration_ns - b.begin_ns - b.duration_ns),
     samples_left_out: trouble ? 12 : 0,

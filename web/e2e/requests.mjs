@@ -147,6 +147,42 @@ async function operations(checks, { page, faults, show }, mock) {
   assert(faults.length === 0, faults.join(" | "));
 }
 
+async function trends(checks, { page, show }, mock) {
+  await checks.run("requests: charts over time are of all edges, or of the picked one", async () => {
+    await show(`view=task&id=${GOOD}`);
+    const box = page.locator("[data-over-time]");
+    const labels = async () =>
+      (await box.getByRole("img").all()).map((image) => image.getAttribute("aria-label"));
+    const all = await Promise.all(await labels());
+    assert(all.length === 3 && all.every((label) => / over time: /.test(label)), all.join(" | "));
+    assert(/p50 at most .*; p95 .*; p99 /.test(all[2]), all[2]);
+    await page.fill("[data-search]", "15001");
+    await box.getByText("time is not kept by operation").waitFor();
+    const { operations: found, over_time } = await (
+      await fetch(`${mock.origin}/api/v1/tasks/${GOOD}/requests`, {
+        headers: { Authorization: `Bearer ${new URL(mock.url).hash.slice("#token=".length)}` },
+      })
+    ).json();
+    const [id] = Object.keys(over_time.edges);
+    await show(`view=task&id=${GOOD}&edge=${id}`);
+    const own = await Promise.all(await labels());
+    assert(own[0] !== all[0], `the same charts: ${own[0]}`);
+    const without = found.find(({ edge }) => edge !== null && over_time.edges[edge.id] === undefined);
+    await show(`view=task&id=${GOOD}&edge=${without.edge.id}`);
+    await box.getByText("there was no room for this edge").waitFor();
+  });
+  await checks.run("requests: charts fold by keyboard, and begin folded in a low window", async () => {
+    const summary = page.locator("[data-over-time] > summary");
+    await summary.focus();
+    await page.keyboard.press("Enter");
+    await page.locator("[data-over-time]:not([open])").waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await show(`view=task&id=${GOOD}`);
+    await page.locator("[data-over-time]:not([open])").waitFor();
+    await page.setViewportSize({ width: 1440, height: 900 });
+  });
+}
+
 async function samples(checks, { page, show }) {
   await checks.run("requests: a sample opens with its ids, headers and time in parts", async () => {
     await show(`view=task&id=${TROUBLED}&requests=samples&sort=-begin`);
@@ -172,7 +208,7 @@ async function samples(checks, { page, show }) {
   });
 }
 
-async function way(checks, { page, show }) {
+async function way(checks, { page, show }, mock) {
   const panel = page.getByRole("complementary", { name: "One request" });
   const section = panel.getByRole("region", { name: "Its way" });
   await checks.run(
@@ -213,6 +249,25 @@ async function way(checks, { page, show }) {
     await against.getByRole("link", { name: "A request of median length" }).click();
     await section.locator("[aria-current=true]").waitFor();
   });
+  await checks.run(
+    "requests: where no profile ran, one button starts a check-up of the same target",
+    async () => {
+      const task = mock.agent.create({ kind: "requests", target: { pids: [4242] } });
+      const began = task.started_at_ns - 40 * 3600e9;
+      Object.assign(task, { state: "finished", started_at_ns: began, ended_at_ns: began + 10e9 });
+      await show(`view=task&id=${task.id}&requests=samples`);
+      await rowsOf(page, "Single requests").first().click();
+      await section.getByText("No profile of these processes was recorded").waitFor();
+      const sent = page.waitForRequest(
+        (request) => request.method() === "POST" && /\/checkups$/.test(request.url()),
+      );
+      await section.getByRole("button", { name: "Start a check-up of the same target" }).click();
+      const body = JSON.parse((await sent).postData());
+      assert(JSON.stringify(body) === '{"target":{"pids":[4242]},"duration_s":10}', JSON.stringify(body));
+      await page.waitForURL(/view=checkup&id=/);
+      mock.agent.tasks.delete(task.id);
+    },
+  );
   await checks.run(
     "requests: one leg says why it is alone, and a task that keeps all is one step",
     async () => {
@@ -361,8 +416,9 @@ async function looks(checks, browser, mock, shots) {
 export async function requestsWalk(checks, browser, mock, shots) {
   const opened = await open(browser, mock);
   await operations(checks, opened, mock);
+  await trends(checks, opened, mock);
   await samples(checks, opened);
-  await way(checks, opened);
+  await way(checks, opened, mock);
   await sidecars(checks, opened);
   await states(checks, opened, mock);
   await creation(checks, opened, mock);

@@ -34,6 +34,7 @@ mod profile_builder;
 mod request_options;
 mod sample_rule;
 mod requests;
+mod request_timeline;
 mod select;
 mod short_time;
 mod sidecar;
@@ -94,6 +95,7 @@ pub use request_options::{
     DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
     RequestOptions,
 };
+pub use request_timeline::{RequestSpan, RequestSpans, RequestTimeline, RequestsOverTime};
 pub use requests::{
     MAX_SERVER_THREADS, Operation, Outcomes, RequestCounters, RequestEdge, RequestSample,
     RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 use profiler_protocols::{Exchange, Outcome, Protocol};
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeKey, Sidecar, Spread, TlsReport, Window};
+use super::{EdgeKey, RequestTimeline, Sidecar, Spread, TlsReport, Window};
 
 /// The result of a requests task, from its start until now. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct RequestTable {
     pub counters: RequestCounters,
     /// Of TLS libraries, where their plaintext is captured.
     pub tls: Option<TlsReport>,
+    /// Stored behind the table, which older results end with.
+    #[serde(skip)]
+    pub timeline: RequestTimeline,
     /// What was stored could not be read: nothing here was counted.
     #[serde(skip)]
     pub is_damaged: bool,

@@ -102,6 +102,7 @@ export type {
   RequestSamples as SamplesKept,
   RequestSettings,
   RequestSidecar,
+  RequestSpans,
   RequestTimes as SidecarTimes,
   RequestValues,
   RowCheckup,

@@ -130,6 +130,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     tls: [],
     plaintext: null,
     latency: [],
+    over_time: null,
     sidecars: [],
     unbound_bytes: 0,
     lost: 0,

@@ -28,6 +28,7 @@ import { OperationPanel } from "./request_panel";
 import { Plaintext } from "./request_plaintext";
 import { SampleTable } from "./request_sample";
 import { Sidecars } from "./request_sidecar";
+import { RequestTrends } from "./request_trends";
 import { Empty, ErrorBox, Loading } from "./states";
 
 function Part({ part }: { part: QualityPart }) {
@@ -236,6 +237,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
     <>
       <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} />
       <Latency answer={answer} />
+      <RequestTrends answer={answer} />
       <Hellos answer={answer} />
       <Plaintext answer={answer} />
       {all.length === 0 ? (

@@ -10,7 +10,9 @@
 
 use std::io::Read;
 
-use profiler_model::{ContentionRow, CpuHolder, EdgeNamespaces, EdgeTable, Profile, SideMetrics};
+use profiler_model::{
+    ContentionRow, CpuHolder, EdgeNamespaces, EdgeTable, Profile, RequestTable, SideMetrics,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::Stream;
@@ -114,6 +116,26 @@ pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
         }
     }
     Ok(table)
+}
+
+/// Encodes a table of requests, then its timeline.
+pub fn encode_requests(table: &RequestTable, density: Density) -> Result<Vec<u8>, CodecError> {
+    encode(&(table, &table.timeline), Stream::Requests, density)
+}
+
+/// Decodes a table of requests.
+pub fn decode_requests(bytes: &[u8]) -> Result<RequestTable, CodecError> {
+    let raw = unpack(bytes, Stream::Requests)?;
+    let (table, rest): (RequestTable, _) = postcard::take_from_bytes(&raw)?;
+    // Older results have nothing there.
+    if rest.is_empty() {
+        return Ok(table);
+    }
+    let (timeline, rest) = postcard::take_from_bytes(rest)?;
+    if !rest.is_empty() {
+        return Err(CodecError::Trailing(rest.len()));
+    }
+    Ok(RequestTable { timeline, ..table })
 }
 
 /// Encodes any value as a blob of `stream`.

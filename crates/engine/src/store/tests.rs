@@ -11,16 +11,16 @@ use std::{
 use profiler_model::{
     Address, Clock, ContentionRow, CpuHolder, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
     Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder,
-    ProfileProcess, ProfileThread, Recording, SampleKind, SampleRow, SideMetrics, Target, Task,
-    TaskId, TaskSpec, TaskState, ThreadState,
+    ProfileProcess, ProfileThread, Recording, RequestSpan, RequestTable, RequestTimeline,
+    SampleKind, SampleRow, SideMetrics, Target, Task, TaskId, TaskSpec, TaskState, ThreadState,
 };
 use redb::{Database, StorageBackend, backends::FileBackend};
 
 use super::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
     codec::{
-        CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, encode, encode_edges,
-        encode_profile,
+        CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, decode_requests, encode,
+        encode_edges, encode_profile, encode_requests,
     },
 };
 
@@ -31,6 +31,36 @@ fn a_profile_survives_encoding() {
         let blob = encode_profile(&profile, density).unwrap();
         assert_eq!(decode_profile(&blob).unwrap(), profile);
     }
+}
+
+#[test]
+fn requests_over_time_survive_encoding_and_may_be_missing() {
+    let mut table = RequestTable {
+        samples_left_out: 3,
+        ..RequestTable::default()
+    };
+    let older = encode(&table, Stream::Requests, Density::Fast).unwrap();
+    assert_eq!(decode_requests(&older).unwrap(), table);
+    let span = RequestSpan {
+        count: 5,
+        errors: 1,
+        ..RequestSpan::default()
+    };
+    table.timeline = RequestTimeline {
+        width_ns: 7,
+        all: vec![span.clone()],
+        edges: vec![(2, vec![span])],
+    };
+    let blob = encode_requests(&table, Density::Dense).unwrap();
+    assert_eq!(decode_requests(&blob).unwrap(), table);
+    let more = encode(
+        &(&table, &table.timeline, 7_u8),
+        Stream::Requests,
+        Density::Fast,
+    )
+    .unwrap();
+    let error = decode_requests(&more).unwrap_err();
+    assert!(matches!(error, CodecError::Trailing(1)), "{error}");
 }
 
 #[test]

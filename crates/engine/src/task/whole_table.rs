@@ -5,7 +5,10 @@ use profiler_model::{EdgeTable, EventLoopTable, RequestTable, TaskId};
 
 use crate::store::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-    codec::{CodecError, Density, decode, decode_edges, encode, encode_edges},
+    codec::{
+        CodecError, Density, decode, decode_edges, decode_requests, encode, encode_edges,
+        encode_requests,
+    },
 };
 
 /// A table of which the newest is the result.
@@ -48,11 +51,11 @@ impl WholeTable for RequestTable {
     const NAME: &'static str = "requests";
 
     fn encode(&self) -> Result<Vec<u8>, CodecError> {
-        encode(self, Self::STREAM, Density::Fast)
+        encode_requests(self, Density::Fast)
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
-        decode(bytes, Self::STREAM)
+        decode_requests(bytes)
     }
 
     fn damaged() -> Option<Self> {

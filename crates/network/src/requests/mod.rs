@@ -16,6 +16,7 @@ mod draws;
 mod counts;
 mod operations;
 mod samples;
+mod timeline;
 mod sidecar;
 
 pub use counts::status_name;

@@ -23,6 +23,7 @@ use super::{
     samples::{Keep, Samples},
     sidecar::Sidecars,
     socket_requests::{Rest, SocketRequests},
+    timeline::Timeline,
 };
 use profiler_model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
 
@@ -104,6 +105,7 @@ pub struct Tracker {
     waiting: VecDeque<(u64, ObservedRequest)>,
     operations: Operations,
     samples: Samples,
+    timeline: Timeline,
     sidecars: Sidecars,
     orders: Vec<(u64, CaptureOrder)>,
     /// Of connections that are no longer remembered, and of what never was one.
@@ -136,6 +138,7 @@ impl Tracker {
             waiting: VecDeque::new(),
             operations: Operations::default(),
             samples: Samples::new(keep, rules),
+            timeline: Timeline::new(begin_ns),
             sidecars: Sidecars::new(keep),
             orders: Vec::new(),
             counters: RequestCounters::default(),
@@ -224,6 +227,7 @@ impl Tracker {
             {
                 self.operations.rename(&old, new);
                 self.samples.rename(&old, new);
+                self.timeline.rename(&old, new);
             }
         }
         self.operations.cover(edge_of_connection.values(), now_ns);

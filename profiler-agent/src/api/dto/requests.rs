@@ -33,6 +33,9 @@ pub struct TaskRequests {
     /// How long requests take and where, of the processes that pass requests on; where none does, of those that answer. Most
     /// requests first.
     latency: Vec<Latency>,
+    /// Null: the agent that recorded the task kept none.
+    #[schema(required)]
+    over_time: Option<model::RequestsOverTime>,
     /// Most requests first.
     operations: Vec<RequestOperation>,
     /// In the order of their ends.
@@ -275,6 +278,7 @@ impl TaskRequests {
                 .filter(|table| !table.is_damaged)
                 .map(|table| table.window.into()),
             latency: latencies(found),
+            over_time: found.over_time(),
             operations: operations
                 .into_iter()
                 .map(|found| operation(found, edge_at(found.edge)))

@@ -9,10 +9,7 @@ use profiler_network::requests::{
 use serde_json::json;
 
 use crate::api::TaskRequests;
-use profiler_engine::store::{
-    Stream,
-    codec::{Density, decode, encode},
-};
+use profiler_engine::store::codec::{Density, decode_requests, encode_requests};
 
 const SECRET: &str = "canary-5ecret";
 
@@ -29,8 +26,8 @@ fn all(raw_paths: bool) -> Play {
 #[track_caller]
 fn check(table: &RequestTable) -> String {
     assert!(!format!("{table:?}").contains(SECRET), "{table:?}");
-    let blob = encode(table, Stream::Requests, Density::Fast).unwrap();
-    let stored: RequestTable = decode(&blob, Stream::Requests).unwrap();
+    let blob = encode_requests(table, Density::Fast).unwrap();
+    let stored = decode_requests(&blob).unwrap();
     assert_eq!(stored, *table);
     let answer = TaskRequests::new(
         &TaskState::Finished,

@@ -3,8 +3,8 @@
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
     MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
-    RequestSample, RequestTable, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally,
-    TaskState, Timings, TlsSeen, UpstreamHeader, Window,
+    RequestSample, RequestSpan, RequestTable, RequestTimeline, SampleReason, SeenBy, Sidecar,
+    SidecarTimes, Spread, Tally, TaskState, Timings, TlsSeen, UpstreamHeader, Window,
 };
 use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
@@ -47,10 +47,20 @@ pub(super) fn table() -> RequestTable {
         inside_ns: spread(&[1000]),
         ..SidecarTimes::default()
     };
+    let span = RequestSpan {
+        count: 10,
+        errors: 1,
+        latency_ns: spread(&[1_000, 9_000]),
+    };
     RequestTable {
         window: Window {
             from_ns: 1_000,
             to_ns: 2_000,
+        },
+        timeline: RequestTimeline {
+            width_ns: 500,
+            all: vec![RequestSpan::default(), span.clone()],
+            edges: vec![(0, vec![span])],
         },
         edges: vec![RequestEdge {
             key: key.clone(),
@@ -226,6 +236,18 @@ async fn samples_and_what_is_missing_are_told() {
     assert_eq!(result["damaged"], false);
     assert_eq!(result["tls"][0]["server_name"], "users.example");
     assert_eq!(result["state"], "running");
+}
+
+#[tokio::test]
+async fn requests_over_time_are_those_of_all_and_of_each_edge() {
+    let result = result(&Api::new()).await;
+    let found = &result["over_time"];
+    assert_eq!(found["from_ns"], 1_000);
+    assert_eq!(found["width_ns"], 500);
+    assert_eq!(found["all"]["count"], json!([0, 10]));
+    assert_eq!(found["all"]["p50_ns"], json!([null, 1023]));
+    let edge = result["operations"][0]["edge"]["id"].as_str().unwrap();
+    assert_eq!(found["edges"][edge]["errors"], json!([1, 0]));
 }
 
 #[tokio::test]

@@ -2763,6 +2763,16 @@ export interface components {
             readonly unmatched_out: number;
             readonly upstream_header: components["schemas"]["UpstreamHeader"] | null;
         };
+        /** @description One number for each span. */
+        readonly RequestSpans: {
+            /** @description Where connections were sampled, estimates: each request that was seen counts as many as its connection stands for. */
+            readonly count: readonly number[];
+            readonly errors: readonly number[];
+            /** @description Upper bounds, at most 6.25 % above the value; null: no request was seen whole. */
+            readonly p50_ns: readonly (number | null)[];
+            readonly p95_ns: readonly (number | null)[];
+            readonly p99_ns: readonly (number | null)[];
+        };
         /** @description A number for HTTP and gRPC; otherwise the protocol's own code, or `ok`. */
         readonly RequestStatus: number | string;
         /** @enum {string} */
@@ -2854,6 +2864,28 @@ export interface components {
             readonly p999: number | null;
             /** Format: int64 */
             readonly sum: number;
+        };
+        /**
+         * @description Requests over time, by when they ended. Each is counted once, at the end of the connection where operations count it; one that a
+         *     sidecar passes on is counted on the way to it and on the way on.
+         */
+        readonly RequestsOverTime: {
+            readonly all: components["schemas"]["RequestSpans"];
+            /** @description By the id of the edge; those for which there was no room are in `all` alone. */
+            readonly edges: {
+                readonly [key: string]: components["schemas"]["RequestSpans"];
+            };
+            /**
+             * Format: int64
+             * @description Beginning of the first span, nanoseconds since the Unix epoch. The last span ends with `window`: it lasts
+             *     half to one and a half of `width_ns`.
+             */
+            readonly from_ns: number;
+            /**
+             * Format: int64
+             * @description Width of each span; it grows with the task.
+             */
+            readonly width_ns: number;
         };
         readonly ResetSeries: {
             readonly received: readonly number[];
@@ -3211,6 +3243,7 @@ export interface components {
             readonly lost: number;
             /** @description Most requests first. */
             readonly operations: readonly components["schemas"]["RequestOperation"][];
+            readonly over_time: components["schemas"]["RequestsOverTime"] | null;
             readonly plaintext: components["schemas"]["RequestPlaintext"] | null;
             /** @description Why the task failed. */
             readonly reason: string | null;
@@ -3716,6 +3749,7 @@ export type RequestSample = components['schemas']['RequestSample'];
 export type RequestSamples = components['schemas']['RequestSamples'];
 export type RequestSettings = components['schemas']['RequestSettings'];
 export type RequestSidecar = components['schemas']['RequestSidecar'];
+export type RequestSpans = components['schemas']['RequestSpans'];
 export type RequestStatus = components['schemas']['RequestStatus'];
 export type RequestStatusClass = components['schemas']['RequestStatusClass'];
 export type RequestTimes = components['schemas']['RequestTimes'];
@@ -3723,6 +3757,7 @@ export type RequestTimings = components['schemas']['RequestTimings'];
 export type RequestTls = components['schemas']['RequestTls'];
 export type RequestTrace = components['schemas']['RequestTrace'];
 export type RequestValues = components['schemas']['RequestValues'];
+export type RequestsOverTime = components['schemas']['RequestsOverTime'];
 export type ResetSeries = components['schemas']['ResetSeries'];
 export type RoleName = components['schemas']['RoleName'];
 export type RowCheckup = components['schemas']['RowCheckup'];

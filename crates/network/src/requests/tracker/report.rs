@@ -28,6 +28,7 @@ impl Tracker {
             },
             samples: self.samples.rows(&places, self.epoch_ns),
             samples_left_out: self.samples.left_out,
+            timeline: self.timeline.rows(&places),
             sidecars: self.sidecars.rows(),
             counters,
             tls: None,

@@ -76,6 +76,7 @@ impl Tracker {
                 socket.is_counted = true;
                 self.operations.connected(&edge, seen.client.port());
             }
+            self.timeline.add(&edge, &seen);
             self.samples.add(&edge, seen);
         }
         if socket.edge.is_none() {
