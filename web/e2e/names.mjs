@@ -51,6 +51,7 @@ export async function namesWalk(checks, browser, mock) {
 
   await checks.run("pods are targets by their names, and a refusal is shown", async () => {
     await open("view=processes&create=1");
+    await page.getByRole("button", { name: "More…" }).click();
     await page.getByLabel("Pod by label", { exact: true }).check();
     const field = (title) => page.locator(".selector-fields label", { hasText: title }).locator("input");
     await field("Pod").fill("no-such-pod");

@@ -152,7 +152,7 @@ await checks.run("the check-up of a pod starts three tasks, and its page leads t
   await page.getByRole("button", { name: "Start check-up" }).waitFor();
   const estimate = await page.locator("[data-estimate]").textContent();
   assert(
-    /About [\d,]+ samples \(60 s × 99 Hz × \d+\.\d\d cores as now\): .* reads 10 ±/.test(estimate),
+    /About [\d,]+ samples \(30 s × 99 Hz × \d+\.\d\d cores as now\): .* reads 10 ±/.test(estimate),
     estimate,
   );
   assert(/docs\/performance\.md/.test(estimate), "the cost has no source");

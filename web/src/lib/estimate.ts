@@ -42,7 +42,7 @@ function goodSeconds(seconds: number, points: number): number {
 /** Without a reading of the target's CPU, and where what is shown does not depend on it. */
 const USUAL_SECONDS = 30;
 /** More than this has to be asked for: a target that does next to nothing would need many minutes. */
-const MOST_SECONDS = 60;
+export const MOST_SECONDS = 60;
 
 /**
  * Seconds in which a share of 10 % of the CPU time is told within two points, between 10 and 60. `sampled`: shares of CPU time

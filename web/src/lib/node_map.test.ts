@@ -19,7 +19,7 @@ const row = (network_namespace: number, kind: OverviewRow["kind"], title: string
   ({ network_namespace, kind, title }) as OverviewRow;
 
 const mapOf = (edges: readonly Edge[], rows: readonly OverviewRow[] = []) =>
-  nodeMapOf({ edges, processes: new Map<string, Process>(), named: {}, rows });
+  nodeMapOf({ edges, processes: new Map<string, Process>(), named: {}, rows, live: true });
 
 test("what goes between two pods is one flow with its ports, and what stays inside is none", () => {
   const [app, sidecar] = [inPod(1, "app", SHOP), inPod(2, "envoy", SHOP)];
@@ -63,6 +63,29 @@ test("many addresses that only call one pod share a box, one that also calls ano
   const shared = nodes.find(({ title }) => title === "4 addresses")!;
   expect(shared.addresses).toEqual(["192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"]);
   expect(flows.find(({ client }) => client === shared.key)!.edges).toHaveLength(4);
+});
+
+test("clients of several replicas share a box, and no more is made than can be drawn", () => {
+  const replicas = [inPod(1, "envoy", SHOP), inPod(2, "envoy", BANK)];
+  const clients = Array.from({ length: 1_000 }, (_, i) => outside(`198.51.${i >> 8}.${i & 255}`));
+  const all = mapOf(clients.flatMap((client) => replicas.map((replica) => link(client, replica))));
+  expect(all.nodes.map(({ title }) => title).sort()).toContain("1000 addresses");
+  expect([all.nodes.length, all.flows.length, all.leftOut]).toEqual([3, 2, 0]);
+  const pods = Array.from({ length: 120 }, (_, i) => inPod(i + 1, "envoy", 1_000 + i));
+  const edges = pods.flatMap((pod, i) => pods.slice(i + 1, i + 5).map((other) => link(pod, other)));
+  const cut = mapOf(edges);
+  expect([cut.nodes.length, cut.flows.length]).toEqual([100, 250]);
+  expect(cut.leftOut).toBe(20 + edges.length - 250);
+});
+
+test("of a measurement that has ended nothing of now is said", () => {
+  const rows = [row(HOST, "service", "kubelet.service"), row(SHOP, "pod", "default/shop-1")];
+  const edges = [link(inPod(1, "kubelet", HOST), inPod(2, "envoy", SHOP))];
+  const { nodes } = nodeMapOf({ edges, processes: new Map(), named: {}, rows, live: false });
+  expect(nodes.map(({ kind, row: known }) => [kind, known])).toEqual([
+    ["host", null],
+    ["pod", null],
+  ]);
 });
 
 test("ends of this node whose process was not seen make no box", () => {

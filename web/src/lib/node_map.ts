@@ -2,7 +2,7 @@
 // one pod, or address outside, to another; what stays inside a pod is on the pod's own map.
 
 import type { Edge, EdgeEnd, NamedContainers, OverviewRow, Process } from "../api/types";
-import { groupPods, isLoopback, nodeKey, type Pod, type TopologyLink } from "./topology";
+import { edgeBytes, groupPods, isLoopback, nodeKey, type Pod, type TopologyLink } from "./topology";
 
 export type MapNodeKind = "pod" | "host" | "outside";
 
@@ -29,10 +29,15 @@ export interface MapFlow extends TopologyLink {
 export interface NodeMap {
   readonly nodes: readonly MapNode[];
   readonly flows: readonly MapFlow[];
+  /** Boxes and flows that there was no room for. */
+  readonly leftOut: number;
 }
 
-/** Addresses that talk with one pod only, in one direction, share a box when they are more. */
+/** Addresses that talk with the same pods in the same directions share a box when they are more. */
 const ADDRESSES_APART = 3;
+/** What is drawn at most: pods first, then what moved most bytes. */
+const MAX_NODES = 100;
+const MAX_FLOWS = 250;
 
 const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -57,9 +62,11 @@ export interface NodeMapInput {
   readonly named: NamedContainers;
   /** Rows of the overview; none where it is off. */
   readonly rows: readonly OverviewRow[];
+  /** The edges are those of now, as the rows are. */
+  readonly live: boolean;
 }
 
-export function nodeMapOf({ edges, processes, named, rows }: NodeMapInput): NodeMap {
+export function nodeMapOf({ edges, processes, named, rows, live }: NodeMapInput): NodeMap {
   const { inside, pods } = groupPods(edges, processes, named);
   const podOfNode = new Map([...inside].flatMap(([pod, keys]) => keys.map((key) => [key, pod] as const)));
   const outside = new Map<string, EdgeEnd>();
@@ -86,7 +93,9 @@ export function nodeMapOf({ edges, processes, named, rows }: NodeMapInput): Node
   for (const { client, server, edges: its } of between.values()) {
     const ends = { client: shared.get(client) ?? client, server: shared.get(server) ?? server };
     const key = `${ends.client}>${ends.server}`;
-    joined.set(key, { ...ends, edges: [...(joined.get(key)?.edges ?? []), ...its] });
+    const found = joined.get(key) ?? { ...ends, edges: [] };
+    for (const edge of its) found.edges.push(edge);
+    joined.set(key, found);
   }
   const flows = [...joined].map(([key, { client, server, edges: its }]): MapFlow => {
     const ports = [...new Set(its.flatMap((edge) => edge.server.port ?? []))].sort((a, b) => a - b);
@@ -98,7 +107,7 @@ export function nodeMapOf({ edges, processes, named, rows }: NodeMapInput): Node
   const nodes = pods.map((pod): MapNode => {
     const namespace = /^!(\d+)$/.exec(pod.key)?.[1];
     const isHost = namespace !== undefined && Number(namespace) === known.host;
-    const row = namespace === undefined ? null : (known.pods.get(Number(namespace)) ?? null);
+    const row = namespace === undefined || !live ? null : (known.pods.get(Number(namespace)) ?? null);
     return {
       key: pod.key,
       kind: isHost ? "host" : "pod",
@@ -110,7 +119,7 @@ export function nodeMapOf({ edges, processes, named, rows }: NodeMapInput): Node
   });
   nodes.push(...outsideNodes(outside, shared));
   nodes.sort((a, b) => text(a.key, b.key));
-  return { nodes, flows };
+  return bounded(nodes, flows);
 }
 
 interface Between {
@@ -124,30 +133,59 @@ function sharedBoxes(
   outside: ReadonlyMap<string, EdgeEnd>,
 ): ReadonlyMap<string, string> {
   const uses = new Map<string, string[]>();
-  const use = (address: string, way: string): void => {
-    if (outside.has(address)) uses.set(address, [...(uses.get(address) ?? []), way]);
-  };
   for (const { client, server } of flows) {
-    use(client, `in>${server}`);
-    use(server, `out>${client}`);
+    if (outside.has(client)) push(uses, client, `in>${server}`);
+    if (outside.has(server)) push(uses, server, `out>${client}`);
   }
   const alike = new Map<string, string[]>();
-  for (const [address, ways] of uses) {
-    const [only, ...more] = ways;
-    if (only !== undefined && more.length === 0) alike.set(only, [...(alike.get(only) ?? []), address]);
-  }
+  for (const [address, ways] of uses) push(alike, ways.sort().join(" "), address);
   return new Map(
-    [...alike].flatMap(([way, addresses]) =>
-      addresses.length > ADDRESSES_APART ? addresses.map((address) => [address, `s:${way}`] as const) : [],
+    [...alike].flatMap(([ways, addresses]) =>
+      addresses.length > ADDRESSES_APART ? addresses.map((address) => [address, `s:${ways}`] as const) : [],
     ),
   );
+}
+
+function push<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const known = lists.get(key);
+  if (known === undefined) lists.set(key, [item]);
+  else known.push(item);
+}
+
+/** As much as can be drawn and read. */
+function bounded(nodes: readonly MapNode[], flows: readonly MapFlow[]): NodeMap {
+  const bytes = new Map<string, number>();
+  const moved = new Map(
+    flows.map(({ key, edges }) => [key, edges.reduce((sum, edge) => sum + edgeBytes(edge), 0)]),
+  );
+  for (const { key, client, server } of flows)
+    for (const end of [client, server]) bytes.set(end, (bytes.get(end) ?? 0) + moved.get(key)!);
+  const largest = nodes.toSorted(
+    (a, b) =>
+      Number(b.pod !== null) - Number(a.pod !== null) ||
+      (bytes.get(b.key) ?? 0) - (bytes.get(a.key) ?? 0) ||
+      text(a.key, b.key),
+  );
+  const kept = new Set(largest.slice(0, MAX_NODES).map(({ key }) => key));
+  const between = flows.filter(({ client, server }) => kept.has(client) && kept.has(server));
+  const drawn = new Set(
+    between
+      .toSorted((a, b) => moved.get(b.key)! - moved.get(a.key)! || text(a.key, b.key))
+      .slice(0, MAX_FLOWS)
+      .map(({ key }) => key),
+  );
+  return {
+    nodes: nodes.filter(({ key }) => kept.has(key)),
+    flows: flows.filter(({ key }) => drawn.has(key)),
+    leftOut: nodes.length - kept.size + flows.length - drawn.size,
+  };
 }
 
 function outsideNodes(outside: ReadonlyMap<string, EdgeEnd>, shared: ReadonlyMap<string, string>): MapNode[] {
   const boxes = new Map<string, EdgeEnd[]>();
   for (const [key, end] of outside) {
     const box = shared.get(key) ?? key;
-    boxes.set(box, [...(boxes.get(box) ?? []), end]);
+    push(boxes, box, end);
   }
   return [...boxes].map(([key, ends]): MapNode => {
     const names = [...new Set(ends.map(({ name, address }) => name ?? address))];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RequestOperation, TaskRequests } from "../api/types";
-import { errorText, flowRequests, p95Text } from "./node_map_requests";
+import { countedRequests, errorText, flowRequests, p95Text } from "./node_map_requests";
 
 const S = 1e9;
 
@@ -19,8 +19,12 @@ function operation(edge: string, method: string, change: Partial<RequestOperatio
   } as unknown as RequestOperation;
 }
 
-const answer = (seconds: number, operations: RequestOperation[]): TaskRequests =>
-  ({ window: { from_ns: 0, to_ns: seconds * S }, plaintext: null, operations }) as unknown as TaskRequests;
+const answer = (seconds: number, operations: RequestOperation[]) =>
+  countedRequests({
+    window: { from_ns: 0, to_ns: seconds * S },
+    plaintext: null,
+    operations,
+  } as unknown as TaskRequests);
 
 const buckets = (...all: [number, number, number][]) => ({ buckets: all }) as never;
 

@@ -16,6 +16,36 @@ export interface FlowRequests {
   readonly tls: boolean;
 }
 
+/** What is kept of an answer for as long as a window may count from it. */
+export interface CountedRequests extends Pick<TaskRequests, "window" | "plaintext"> {
+  readonly operations: readonly CountedOperation[];
+}
+
+type CountedOperation = Pick<
+  RequestOperation,
+  "edge" | "protocol" | "tls" | "method" | "route" | "other" | "count" | "errors"
+> & { readonly buckets: Buckets };
+
+export function countedRequests({ window, plaintext, operations }: TaskRequests): CountedRequests {
+  return {
+    window,
+    plaintext,
+    operations: operations.map(
+      ({ edge, protocol, tls, method, route, other, count, errors, latency_ns: { buckets } }) => ({
+        edge,
+        protocol,
+        tls,
+        method,
+        route,
+        other,
+        count,
+        errors,
+        buckets,
+      }),
+    ),
+  };
+}
+
 type Buckets = RequestOperation["latency_ns"]["buckets"];
 
 /** Counts of an operation since an earlier answer. */
@@ -25,20 +55,13 @@ interface Counted {
   readonly buckets: Buckets;
 }
 
-function since(
-  { count, errors, latency_ns }: RequestOperation,
-  before: RequestOperation | undefined,
-): Counted {
-  if (before === undefined) return { count, errors, buckets: latency_ns.buckets };
-  const earlier = new Map(before.latency_ns.buckets.map(([from, , values]) => [from, values]));
+function since({ count, errors, buckets }: Counted, before: Counted | undefined): Counted {
+  if (before === undefined) return { count, errors, buckets };
+  const earlier = new Map(before.buckets.map(([from, , values]) => [from, values]));
   return {
     count: Math.max(0, count - before.count),
     errors: Math.max(0, errors - before.errors),
-    buckets: latency_ns.buckets.map(([from, to, values]) => [
-      from,
-      to,
-      Math.max(0, values - (earlier.get(from) ?? 0)),
-    ]),
+    buckets: buckets.map(([from, to, values]) => [from, to, Math.max(0, values - (earlier.get(from) ?? 0))]),
   };
 }
 
@@ -60,16 +83,18 @@ function upperEnd(buckets: Buckets, share: number): number | null {
  * those since then.
  */
 export function flowRequests(
-  answer: TaskRequests,
-  before: TaskRequests | null,
+  answer: CountedRequests,
+  before: CountedRequests | null,
 ): (edges: readonly { readonly id: string }[]) => FlowRequests | null {
-  const byEdge = new Map<string, RequestOperation[]>();
+  const byEdge = new Map<string, CountedOperation[]>();
   for (const operation of answer.operations) {
     const id = operation.edge?.id ?? "";
-    byEdge.set(id, [...(byEdge.get(id) ?? []), operation]);
+    const known = byEdge.get(id);
+    if (known === undefined) byEdge.set(id, [operation]);
+    else known.push(operation);
   }
   const earlier = new Map((before?.operations ?? []).map((each) => [operationKey(each), each]));
-  const secondsOf = (operation: RequestOperation): number | null => {
+  const secondsOf = (operation: CountedOperation): number | null => {
     const all = operationSeconds(answer, operation);
     const until = before === null ? 0 : operationSeconds(before, operation);
     return all === null || until === null || all <= until ? null : all - until;

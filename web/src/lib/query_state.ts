@@ -340,7 +340,12 @@ export function parseState(search: string): PageState {
     reasons: words(params.get("reason")),
     edge: text("edge"),
     earlier: params.get("earlier") === "1",
-    net: oneOf<NetView>(params.get("net"), ["pods", "map", "table"], ""),
+    net: oneOf<NetView>(
+      params.get("net"),
+      ["pods", "map", "table"],
+      // Links of before there was a map of all pods.
+      params.has("map") ? "map" : "",
+    ),
     map: text("map").slice(0, 200),
     node: text("node").slice(0, 500),
     labels: labelsOf(params.get("labels")),

@@ -117,6 +117,20 @@ describe("waterfall of a request", () => {
     ]);
   });
 
+  it("counts no time twice where several went out for one", () => {
+    const two = [leg(A, 0, 20, id("x")), leg(B, 2, 5, id("x")), leg(B, 8, 4, id("x"))];
+    expect(shown(two, 0).text).toEqual([
+      "7-8 null 0-20",
+      "  There: inside the pod and the client's sidecar envoy 0-2",
+      "  8-9 request_id 2-7",
+      "    Waiting: network and envoy 2.5-6",
+      "  Between: inside the pod and the client's sidecar envoy 7-8",
+      "  8-9 request_id 8-12",
+      "    Waiting: network and envoy 8.5-11",
+      "  Back: inside the pod and the client's sidecar envoy 11-19",
+    ]);
+  });
+
   it("trusts a trace only where no request is missing", () => {
     const traced = [leg(A, 0, 20, id(null, "t")), leg(B, 2, 16, id(null, "t"))];
     expect(shown(traced, 0).legs).toHaveLength(2);

@@ -190,16 +190,33 @@ function wayInto(
   return seen_by === "server" ? `in ${name}` : `${fromPod ? "inside the pod" : "network"} and ${name}`;
 }
 
-/** The time between a leg and the one behind it, there and back; null where it was not measured. */
-function passed(earlier: Leg, later: Leg): readonly [Between, Between | null] {
+const endOf = ({ row, from_ns }: Leg): number => from_ns + row.sample.duration_ns;
+
+/** What lies between a leg and the one behind it. */
+function placeOf(earlier: Leg, later: Leg): string {
+  const { edge, seen_by } = earlier.row.sample;
+  return edge === null ? "not known" : wayInto(edge, later.row.sample.edge?.server ?? null, seen_by);
+}
+
+function there(earlier: Leg, later: Leg): Between {
+  const title = `There: ${placeOf(earlier, later)}`;
+  return { title, from_ns: earlier.from_ns, to_ns: later.from_ns, depth: later.depth };
+}
+
+/** From the end of one request to the beginning of the next that went out for the same. */
+function between(earlier: Leg, last: Leg, next: Leg): Between {
+  const title = `Between: ${placeOf(earlier, next)}`;
+  return { title, from_ns: endOf(last), to_ns: next.from_ns, depth: next.depth };
+}
+
+/** Null where it was not measured. */
+function back(earlier: Leg, later: Leg): Between | null {
   const [a, b] = [earlier.row.sample, later.row.sample];
-  const place = a.edge === null ? "not known" : wayInto(a.edge, b.edge?.server ?? null, a.seen_by);
-  const depth = later.depth;
-  const there = { title: `There: ${place}`, from_ns: earlier.from_ns, to_ns: later.from_ns, depth };
-  if (a.first_byte_ns === null || b.first_byte_ns === null) return [there, null];
+  if (a.first_byte_ns === null || b.first_byte_ns === null) return null;
   const [from_ns, to_ns] = [later.from_ns + b.first_byte_ns, earlier.from_ns + a.first_byte_ns];
   // An answer that began before the one behind it is none of it, as 100 Continue.
-  return [there, to_ns < from_ns ? null : { title: `Back: ${place}`, from_ns, to_ns, depth }];
+  if (to_ns < from_ns) return null;
+  return { title: `Back: ${placeOf(earlier, later)}`, from_ns, to_ns, depth: later.depth };
 }
 
 /** What the last leg waited for; null where it was not measured. */
@@ -235,14 +252,18 @@ export function waterfallOf(index: LegIndex, own: SampleRow): Waterfall {
     const behind = wentOut(index, leg.row)
       .filter((tie) => !seen.has(tie.row.key))
       .sort((a, b) => a.row.sample.begin_ns - b.row.sample.begin_ns);
+    let last: Leg | null = null;
     for (const { row, by } of behind) {
       if (legs.length >= MAX_LEGS) return;
       const next = { row, from_ns: row.sample.begin_ns - start, depth: leg.depth + 1, tied: by };
-      const [there, back] = passed(leg, next);
-      rows.push(there);
+      // Of several the way there is that of the first, the way back that of the one which ended last.
+      if (last === null) rows.push(there(leg, next));
+      else if (next.from_ns > endOf(last)) rows.push(between(leg, last, next));
       add(next);
-      if (back !== null) rows.push(back);
+      if (last === null || endOf(next) > endOf(last)) last = next;
     }
+    const way = last === null ? null : back(leg, last);
+    if (way !== null) rows.push(way);
     const wait = behind.length === 0 ? waited(leg) : null;
     if (wait !== null) rows.push(wait);
   };

@@ -40,9 +40,8 @@ const PARTS: readonly (readonly [string, (times: Times) => number | null])[] = [
   ],
 ];
 
-function middle(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null).sort((a, b) => a - b);
-  return known[(known.length - 1) >> 1] ?? null;
+function middle(values: readonly number[]): number | null {
+  return values.toSorted((a, b) => a - b)[(values.length - 1) >> 1] ?? null;
 }
 
 function row(title: string, own: number | null, median: number | null, text?: string): MedianRow {
@@ -93,9 +92,12 @@ export function againstMedian(
   const alike = samplesOf(operation, rows, answer.operations).filter(
     (found) => found.sample.seen_by === sample.seen_by && isWhole(found.sample),
   );
-  const parts = PARTS.map(([title, value]) =>
-    row(title, value(sample), middle(alike.map((found) => value(found.sample)))),
-  );
+  const parts = PARTS.map(([title, value]) => {
+    const known = alike.flatMap((found) => value(found.sample) ?? []);
+    const few = known.length < alike.length ? ` (seen of ${count(known.length)})` : "";
+    const median = middle(known);
+    return row(title, value(sample), median, median === null ? undefined : `${duration(median)}${few}`);
+  });
   const length = middle(alike.map((found) => found.sample.duration_ns));
   return {
     rows: [...whole, ...parts],

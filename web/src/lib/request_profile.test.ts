@@ -53,6 +53,9 @@ describe("code of a request", () => {
         task("6", { started_at_ns: null }),
       ]),
     ).toEqual([]);
+    // The target is that of the requests too, and the process is none of it.
+    const app = { ...codeOf(slow, true)[1]!, pid: 8 };
+    expect(profilesOf(app, REQUESTS, [task("8", {})], {})).toEqual([]);
     expect(found([task("7", { target: { all: true }, ended_at_ns: null })])).toHaveLength(1);
   });
 
@@ -69,8 +72,8 @@ describe("code of a request", () => {
   it("says how little a time that short may hold", () => {
     const help = (change: object) =>
       profilesOf(codeOf(slow, false)[0]!, REQUESTS, [task("1", change)], {})[0]!.help;
-    expect(help({ effective_frequency_hz: 19 })).toMatch(/less than one sample/);
-    expect(help({ effective_frequency_hz: 499 })).toMatch(/at most 15 samples/);
+    expect(help({ effective_frequency_hz: 19 })).toMatch(/at most 2 samples/);
+    expect(help({ effective_frequency_hz: 499 })).toMatch(/at most 30 samples/);
     expect(help({ kind: "off_cpu" })).toMatch(/Waits/);
   });
 });

@@ -48,31 +48,25 @@ export interface ProfileLink {
   readonly help: string;
 }
 
-function helpOf({ kind, effective_frequency_hz, frequency_hz }: Task, duration_ns: number): string {
+function helpOf({ kind, effective_frequency_hz, frequency_hz }: Task, length_ms: number): string {
   if (kind === "off_cpu") return "Waits that ended in this time, each with its whole length";
   const hz = effective_frequency_hz ?? frequency_hz;
   if (hz === null) return "";
-  const most = (duration_ns / 1e9) * hz;
-  const samples =
-    most < 1 ? `less than one sample of a thread is expected` : `at most ${count(most)} samples of a thread`;
-  return `At ${hz} Hz ${samples} in this time${kind === "wall" ? ", and its waits" : ""}`;
+  const most = Math.ceil((length_ms / 1e3) * hz);
+  return `At ${hz} Hz at most ${count(most)} ${most === 1 ? "sample" : "samples"} of a thread in this time${kind === "wall" ? ", and its waits" : ""}`;
 }
 
 function linkOf(task: Task, kind: (typeof KINDS)[number], code: CodeOf): ProfileLink {
   const started = task.started_at_ns ?? 0;
   const ms = (ns: number): number => (ns - started) / 1e6 / BUCKET_MS;
   const { pid, tid, begin_ns, duration_ns } = code;
+  const from = Math.max(0, Math.floor(ms(begin_ns))) * BUCKET_MS;
+  const to = Math.ceil(ms(begin_ns + duration_ns)) * BUCKET_MS;
   return {
     task,
     title: TITLES[kind],
-    to: {
-      view: "task",
-      id: task.id,
-      from: Math.max(0, Math.floor(ms(begin_ns))) * BUCKET_MS,
-      to: Math.ceil(ms(begin_ns + duration_ns)) * BUCKET_MS,
-      ...(tid === null ? { pid } : { tids: [tid] }),
-    },
-    help: helpOf(task, duration_ns),
+    to: { view: "task", id: task.id, from, to, ...(tid === null ? { pid } : { tids: [tid] }) },
+    help: helpOf(task, to - from),
   };
 }
 
@@ -90,7 +84,8 @@ export function profilesOf(
       started_at_ns <= begin_ns &&
       (ended_at_ns === null || ended_at_ns >= begin_ns + duration_ns) &&
       samples > 0 &&
-      covers(target, own.target, [end], named),
+      // Whether a process is one of these can be told; of other targets only that they are the same.
+      covers(target, "pids" in target || "container" in target ? null : own.target, [end], named),
   );
   const rank = ({ group, effective_frequency_hz }: Task): number =>
     group !== null && group === own.group ? Number.POSITIVE_INFINITY : (effective_frequency_hz ?? 0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RequestSpans } from "../api/types";
+import type { RequestSpans, TaskRequests } from "../api/types";
 import { chartText, perSecond, stepPath, trendsOf } from "./request_trends";
 
 const SECOND = 1e9;
@@ -20,9 +20,12 @@ const over_time = {
 };
 const ALL = { edge: "", narrower: false };
 
+/** Of an edge that had no room. */
+const operations = [{ edge: { id: "f" } }] as unknown as TaskRequests["operations"];
+
 describe("requests over time", () => {
   it("are rates of spans, the last of which ends with the window", () => {
-    const found = trendsOf({ over_time, window }, ALL)!;
+    const found = trendsOf({ over_time, window, operations }, ALL)!;
     expect(found.edges).toEqual([0, 2 / 7, 4 / 7, 1]);
     const rates = found.charts[0]!.lines[0]!.values;
     expect(rates.map((rate) => rate?.toFixed(3))).toEqual(["2.000", "0.000", "3.000"]);
@@ -32,18 +35,20 @@ describe("requests over time", () => {
   });
 
   it("say where they are not what the filters ask for", () => {
-    const of = (filter: Parameters<typeof trendsOf>[1]) => trendsOf({ over_time, window }, filter)!;
+    const of = (filter: Parameters<typeof trendsOf>[1]) =>
+      trendsOf({ over_time, window, operations }, filter)!;
     expect(of({ edge: "e", narrower: false })).toMatchObject({ ofEdge: true, instead: "" });
     expect(of({ edge: "e", narrower: true }).instead).toMatch(/all requests of this edge/);
     expect(of({ edge: "f", narrower: false }).instead).toMatch(/no room for this edge/);
+    expect(of({ edge: "constructor", narrower: false }).instead).toMatch(/none were seen on this edge/);
     expect(of({ edge: "", narrower: true }).instead).toMatch(/all edges.*not kept by operation/);
   });
 
   it("are not there for older results, nor for nothing", () => {
-    expect(trendsOf({ over_time: null, window }, ALL)).toBe(null);
-    expect(trendsOf({ over_time, window: null }, ALL)).toBe(null);
+    expect(trendsOf({ over_time: null, window, operations }, ALL)).toBe(null);
+    expect(trendsOf({ over_time, window: null, operations }, ALL)).toBe(null);
     const none = { ...over_time, all: spans({ count: [0, 0, 0] }) };
-    expect(trendsOf({ over_time: none, window }, ALL)).toBe(null);
+    expect(trendsOf({ over_time: none, window, operations }, ALL)).toBe(null);
   });
 
   it("are drawn as steps, open where nothing is known", () => {
@@ -54,7 +59,7 @@ describe("requests over time", () => {
   });
 
   it("are said in words", () => {
-    const found = trendsOf({ over_time, window }, ALL)!;
+    const found = trendsOf({ over_time, window, operations }, ALL)!;
     expect(found.charts.map(chartText)[2]).toBe(
       "Latency over time: p50 at most 2.00 ms, last 2.00 ms; p95 at most 4.00 ms, last 4.00 ms; p99 at most 8.00 ms, last 8.00 ms",
     );

@@ -46,17 +46,23 @@ interface Filter {
   readonly narrower: boolean;
 }
 
-function insteadOf({ edge, narrower }: Filter, ofEdge: boolean): string {
+function insteadOf({ edge, narrower }: Filter, ofEdge: boolean, isSeen: boolean): string {
   const whose = ofEdge ? "all requests of this edge" : "all requests of all edges";
-  if (edge !== "" && !ofEdge) return `Of ${whose}: there was no room for this edge by itself.`;
+  if (edge !== "" && !ofEdge)
+    return `Of ${whose}: ${isSeen ? "there was no room for this edge by itself" : "none were seen on this edge"}.`;
   return narrower ? `Of ${whose}: time is not kept by operation.` : "";
 }
 
 /** Null: nothing was kept, or nothing was seen. */
-export function trendsOf(answer: Pick<TaskRequests, "over_time" | "window">, filter: Filter): Trends | null {
+export function trendsOf(
+  answer: Pick<TaskRequests, "over_time" | "window" | "operations">,
+  filter: Filter,
+): Trends | null {
   const { over_time, window } = answer;
   if (over_time === null || window === null) return null;
-  const own: RequestSpans | undefined = over_time.edges[filter.edge];
+  const own: RequestSpans | undefined = Object.hasOwn(over_time.edges, filter.edge)
+    ? over_time.edges[filter.edge]
+    : undefined;
   const spans = own ?? over_time.all;
   const number = spans.count.length;
   const covered = window.to_ns - over_time.from_ns;
@@ -83,7 +89,11 @@ export function trendsOf(answer: Pick<TaskRequests, "over_time" | "window">, fil
     edges,
     seconds: covered / 1e9,
     ofEdge: own !== undefined,
-    instead: insteadOf(filter, own !== undefined),
+    instead: insteadOf(
+      filter,
+      own !== undefined,
+      answer.operations.some(({ edge }) => edge?.id === filter.edge),
+    ),
   };
 }
 

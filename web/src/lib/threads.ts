@@ -90,7 +90,7 @@ export function processTracks(
       name: first.process,
       amount: tracks.reduce((sum, { amount }) => sum + amount, 0),
       activities: sumOf(own),
-      tids: tracks.flatMap(({ tids }) => tids),
+      tids: [...new Set(tracks.flatMap(({ tids }) => tids))],
       threads: tracks,
     };
   });

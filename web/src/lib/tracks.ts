@@ -24,8 +24,9 @@ type Sent = NonNullable<Timeline["threads"]>[number];
 
 /** What was sent for each row, if it was large enough. */
 function sentFor(rows: readonly Track[], timeline: Timeline | null): readonly (Sent | undefined)[] {
-  const threads = new Map(timeline?.threads?.map((sent) => [`${sent.pid} ${sent.tid}`, sent]));
-  const processes = new Map(timeline?.processes?.map((sent) => [sent.pid, sent]));
+  const threads = new Map(timeline?.threads?.toReversed().map((sent) => [`${sent.pid} ${sent.tid}`, sent]));
+  // Of two processes that had one pid the larger comes first, and is drawn.
+  const processes = new Map(timeline?.processes?.toReversed().map((sent) => [sent.pid, sent]));
   // The first row of a pid is the process, also where that has one thread.
   return rows.map(({ pid, tid }, row) =>
     rows[row - 1]?.pid === pid ? threads.get(`${pid} ${tid}`) : processes.get(pid),

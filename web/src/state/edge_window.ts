@@ -16,17 +16,6 @@ export interface RateWindow {
   readonly trouble: { readonly before: EdgeTable | null; readonly text: string };
 }
 
-/** Lengths of the windows of rates and of trouble, in milliseconds. */
-interface Spans {
-  readonly rate: number;
-  readonly trouble: number;
-}
-
-/** What happens now, on lines that are looked at one by one. */
-export const LINE_SPANS: Spans = { rate: RATE_MS, trouble: TROUBLE_MS };
-/** What goes on between pods: steady enough to be compared. */
-export const MAP_SPANS: Spans = { rate: MAP_MS, trouble: MAP_MS };
-
 interface Kept<T> {
   readonly at: number;
   readonly value: T;
@@ -42,37 +31,56 @@ function useKept<T>(value: T): readonly Kept<T>[] {
   return kept.current;
 }
 
-/** What the window of the node's map counts from; null for the beginning of the measurement. */
-export function useEarlier<T>(value: T, live: boolean): T | null {
-  const kept = useKept(value);
+/** What a window of `ms` counts from, and how long it is by now. */
+function groundIn<T>(kept: readonly Kept<T>[], ms: number): { before: T; spanMs: number } {
   const newest = kept.at(-1)!;
-  const ground = groundOf(kept, newest.at, MAP_MS);
-  return live && ground !== undefined && newest.at - ground.at >= MAP_MS ? ground.value : null;
+  const ground = groundOf(kept, newest.at, ms) ?? newest;
+  return { before: ground.value, spanMs: newest.at - ground.at };
+}
+
+const last = (spanMs: number): string => `the last ${Math.round(spanMs / 1000)} s`;
+
+/**
+ * The window of the node's map for any value that grows while `live`. `before`: null for the beginning of the
+ * measurement.
+ */
+export function useMapWindow<T>(
+  value: T,
+  live: boolean,
+): { readonly before: T | null; readonly text: string } {
+  const { before, spanMs } = groundIn(useKept(value), MAP_MS);
+  return live && spanMs >= LEAST_MS
+    ? { before, text: `over ${last(spanMs)}` }
+    : { before: null, text: "since counting began" };
+}
+
+export interface RateWindows {
+  /** What happens now, on lines that are looked at one by one. */
+  readonly lines: RateWindow;
+  /** What goes on between pods: steady enough to be compared. */
+  readonly map: RateWindow;
 }
 
 /**
  * The windows of `table`. A table that does not change any more, and the rates of the first seconds of a live one, are
  * seen as a whole: `seconds` is then the time since counting began.
  */
-export function useRateWindow(table: EdgeTable, live: boolean, seconds: number, spans: Spans): RateWindow {
+export function useRateWindows(table: EdgeTable, live: boolean, seconds: number): RateWindows {
   const kept = useKept(table);
-  const newest = kept.at(-1)!;
-  if (!live)
-    return {
-      before: null,
-      seconds,
-      text: "average since counting began",
-      trouble: { before: null, text: "since counting began" },
-    };
-  const since = (ms: number) => {
-    const ground = groundOf(kept, newest.at, ms) ?? newest;
-    return { before: ground.value, spanMs: newest.at - ground.at };
+  const of = (rateMs: number, troubleMs: number): RateWindow => {
+    if (!live)
+      return {
+        before: null,
+        seconds,
+        text: "average since counting began",
+        trouble: { before: null, text: "since counting began" },
+      };
+    const rates = groundIn(kept, rateMs);
+    const marks = groundIn(kept, troubleMs);
+    const trouble = { before: marks.before, text: `in ${last(marks.spanMs)}` };
+    return rates.spanMs < LEAST_MS
+      ? { before: null, seconds, text: "average since counting began", trouble }
+      : { before: rates.before, seconds: rates.spanMs / 1000, text: `over ${last(rates.spanMs)}`, trouble };
   };
-  const last = (spanMs: number): string => `the last ${Math.round(spanMs / 1000)} s`;
-  const rates = since(spans.rate);
-  const marks = since(spans.trouble);
-  const trouble = { before: marks.before, text: `in ${last(marks.spanMs)}` };
-  return rates.spanMs < LEAST_MS
-    ? { before: null, seconds, text: "average since counting began", trouble }
-    : { before: rates.before, seconds: rates.spanMs / 1000, text: `over ${last(rates.spanMs)}`, trouble };
+  return { lines: of(RATE_MS, TROUBLE_MS), map: of(MAP_MS, MAP_MS) };
 }

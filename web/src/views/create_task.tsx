@@ -211,7 +211,15 @@ export function CreateTask() {
               </label>
             ))}
           {!allTargets && (
-            <button type="button" class="quiet" onClick={() => setAllTargets(true)}>
+            <button
+              type="button"
+              class="quiet"
+              onClick={(event) => {
+                // It goes away: the focus stays among the targets.
+                event.currentTarget.closest("fieldset")?.querySelector<HTMLElement>("input:checked")?.focus();
+                setAllTargets(true);
+              }}
+            >
               More…
             </button>
           )}

@@ -169,8 +169,10 @@ function Measurement({ table }: { table: KnownTable }) {
 /** The way to requests on this edge, where a task looks for them. */
 function RequestLinks({ edge, task }: { edge: Edge; task: Task | null }) {
   const named = useContext(Named);
-  const found = tasksWithRequests(edge, task?.target ?? null, tasks.value?.values() ?? [], named);
-  if (found.length === 0) return null;
+  const all = tasksWithRequests(edge, task?.target ?? null, tasks.value?.values() ?? [], named);
+  if (all.length === 0) return null;
+  // The one that the page was opened from comes first.
+  const found = [...all.filter(({ id }) => id === task?.id), ...all.filter(({ id }) => id !== task?.id)];
   return (
     <p class="small edge-requests">
       Requests on this edge, with samples and the time of sidecars:{" "}

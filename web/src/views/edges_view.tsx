@@ -3,8 +3,9 @@
 import { useEffect, useMemo } from "preact/hooks";
 import type { EdgeTable, TaskRequests } from "../api/types";
 import { edgesById, shownEdges } from "../lib/edge_activity";
+import { countedRequests } from "../lib/node_map_requests";
 import type { NetView } from "../lib/query_state";
-import { LINE_SPANS, MAP_SPANS, type RateWindow, useRateWindow } from "../state/edge_window";
+import { type RateWindow, useMapWindow, useRateWindows } from "../state/edge_window";
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
@@ -69,8 +70,15 @@ export function EdgesView(props: Props) {
   useTwinKey(first);
   const { silent, protocol } = route.value;
   const net = route.value.net || first;
-  const window = useRateWindow(table, origin.live, origin.seconds, net === "pods" ? MAP_SPANS : LINE_SPANS);
-  const { shown, hidden } = useShown(table, window, origin.live);
+  const windows = useRateWindows(table, origin.live, origin.seconds);
+  const window = net === "pods" ? windows.map : windows.lines;
+  const counted = useMemo(
+    () => (props.requests === null ? null : countedRequests(props.requests)),
+    [props.requests],
+  );
+  const { before, text } = useMapWindow(counted, origin.live);
+  const requests = counted === null ? null : { counted, before, text };
+  const { shown, hidden } = useShown(table, windows.lines, origin.live);
   const twin = (
     <>
       <Choice
@@ -112,7 +120,7 @@ export function EdgesView(props: Props) {
   return (
     <Named.Provider value={table.containers}>
       {net === "pods" ? (
-        <NodeMapView {...view} />
+        <NodeMapView {...view} requests={requests} />
       ) : net === "map" ? (
         <TopologyView {...view} />
       ) : (

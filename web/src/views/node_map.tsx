@@ -261,7 +261,10 @@ export function NodeMapPicture(props: NodeMapProps) {
   const ways = useMemo(() => waysThrough(map, picked), [map, picked]);
   const items = [
     ...[...layout.places].map(([key, at]) => ({ key, ...at })),
-    ...[...layout.curves].map(([key, { label }]) => ({ key, ...label })),
+    ...lines.flatMap(({ key }) => {
+      const curve = layout.curves.get(key);
+      return curve === undefined ? [] : [{ key, ...curve.label }];
+    }),
   ];
   const current = items.some(({ key }) => key === active) ? active : (items[0]?.key ?? "");
   const isDim = (key: string): boolean => ways !== null && !ways.has(key);
@@ -270,7 +273,12 @@ export function NodeMapPicture(props: NodeMapProps) {
     const target = event.target instanceof Element ? event.target : null;
     const key = target?.getAttribute("data-item") ?? "";
     if ((event.key === "Enter" || event.key === " ") && key !== "") {
-      if (key === picked && map.nodes.some((node) => node.key === key && node.pod !== null)) onOpen(key);
+      if (
+        event.key === "Enter" &&
+        key === picked &&
+        map.nodes.some((node) => node.key === key && node.pod !== null)
+      )
+        onOpen(key);
       else pick(key, key === picked);
     } else if (event.key === "Escape" && picked !== "") pick("", true);
     else if (ARROWS.has(event.key) && key !== "") {

@@ -2,15 +2,14 @@
 
 import { useMemo } from "preact/hooks";
 import { api } from "../api/client";
-import type { TaskRequests } from "../api/types";
 import { badness, labelText, troubleText, worst } from "../lib/edge_signals";
 import { bytes, count, cpu, duration, visible } from "../lib/format";
 import { linesOf } from "../lib/map_lines";
 import { type MapNode, type NodeMap, nodeMapOf } from "../lib/node_map";
-import { errorText, flowRequests, p95Text } from "../lib/node_map_requests";
+import { type CountedRequests, errorText, flowRequests, p95Text } from "../lib/node_map_requests";
 import { between, errorShare, rate, requestsOf } from "../lib/overview";
 import { useAnswer } from "../state/answer";
-import { type RateWindow, useEarlier } from "../state/edge_window";
+import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { Remarks } from "./edge_table";
@@ -26,8 +25,12 @@ const OVERVIEW_MS = 10_000;
 const MOST_EDGES = 20;
 
 export interface NodeMapViewProps extends TopologyProps {
-  /** Requests of the edges; null where they are not looked at. */
-  requests: TaskRequests | null;
+  /** Requests of the edges, and what they count from; null where they are not looked at. */
+  requests: {
+    readonly counted: CountedRequests;
+    readonly before: CountedRequests | null;
+    readonly text: string;
+  } | null;
 }
 
 const open = (pod: string): void => patchRoute({ net: "map", map: pod, node: "" });
@@ -139,12 +142,6 @@ function FlowPanel({
   );
 }
 
-/** What a flow shows of requests counts from here. */
-function useRequests(answer: TaskRequests | null, live: boolean) {
-  const before = useEarlier(answer, live);
-  return useMemo(() => (answer === null ? () => null : flowRequests(answer, before)), [answer, before]);
-}
-
 export function NodeMapView(props: NodeMapViewProps) {
   const { table, empty, origin, twin, window, hidden, requests } = props;
   const { worst: signal, bad, node: picked } = route.value;
@@ -158,10 +155,14 @@ export function NodeMapView(props: NodeMapViewProps) {
         processes: known,
         named: table.containers,
         rows: overview?.rows ?? [],
+        live: origin.live,
       }),
-    [table, processKey, overview],
+    [table, processKey, overview, origin.live],
   );
-  const requestsOn = useRequests(requests, origin.live);
+  const requestsOn = useMemo(
+    () => (requests === null ? () => null : flowRequests(requests.counted, requests.before)),
+    [requests?.counted, requests?.before],
+  );
   const lines = useMemo(
     () =>
       linesOf(map.flows, window.before, window.trouble.before).map(
@@ -181,9 +182,12 @@ export function NodeMapView(props: NodeMapViewProps) {
         {twin}
         <SignalChoice signal={signal} bad={bad} />
         <span class="muted push small" aria-live="off">
+          {requests !== null && requests.text !== window.text ? `requests ${requests.text}, bytes ` : ""}
           {window.text}
+          {overview?.is_on === true && origin.live && " · in boxes: the last readings of the overview"}
+          {map.leftOut > 0 && ` · ${count(map.leftOut)} smaller boxes and flows are in the table only`}
           {hidden > 0 && ` · ${count(hidden)} edges not active now`}
-          {overview?.is_on === false && " · without requests of pods: the overview is off"}
+          {overview?.is_on === false && origin.live && " · without requests of pods: the overview is off"}
         </span>
       </div>
       <Remarks table={table} />

@@ -1,5 +1,6 @@
 // A request beside the median one of its operation, with what is known of that.
 
+import { useMemo } from "preact/hooks";
 import type { Task, TaskRequests } from "../api/types";
 import { againstMedian, timesText } from "../lib/request_median";
 import type { SampleRow } from "../lib/requests";
@@ -20,7 +21,10 @@ export function AgainstMedian({
   answer: TaskRequests;
   task: Task;
 }) {
-  const found = againstMedian(row.sample, answer, rows, task);
+  const found = useMemo(
+    () => againstMedian(row.sample, answer, rows, task),
+    [row.sample, answer, rows, task],
+  );
   return (
     <section class="row-card against-median" aria-label="Against the median request">
       <h3>Against the median request</h3>

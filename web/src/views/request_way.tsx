@@ -235,7 +235,7 @@ export function RequestWay({
         {legs.length === 1 ? "Its way" : `Its way in ${legs.length} legs`}: {duration(whole_ns)}
       </h3>
       <ol class="way">
-        {way.rows.map((each) =>
+        {way.rows.map((each, i) =>
           isLeg(each) ? (
             <LegRow
               key={each.row.key}
@@ -245,11 +245,7 @@ export function RequestWay({
               task={task.id}
             />
           ) : (
-            <BetweenRow
-              key={`${each.title} ${each.from_ns} ${each.depth}`}
-              between={each}
-              whole_ns={whole_ns}
-            />
+            <BetweenRow key={`between ${i}`} between={each} whole_ns={whole_ns} />
           ),
         )}
       </ol>

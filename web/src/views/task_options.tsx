@@ -1,6 +1,7 @@
 // How long and how a task measures: what is recommended holds unless somebody opens this.
 
 import { useEffect, useState } from "preact/hooks";
+import { MOST_SECONDS } from "../lib/estimate";
 import { MAX_FREQUENCY_HZ, measuresWaits, type TaskForm, watchesConnections } from "../lib/task_spec";
 import { meta } from "../state/live";
 import { FieldError, type FieldFailure } from "./field_error";
@@ -24,7 +25,8 @@ function summaryOf({ form, checkup, recommended }: Props): string {
   const long = form.endless ? "until stopped" : `${own === "" ? recommended : own} s`;
   const isSampled = checkup || form.kind === "on_cpu" || form.kind === "wall";
   const rate = isSampled ? ` at ${form.frequency} Hz` : "";
-  return `${long}${rate}${own === "" && !form.endless ? ", as recommended" : ""}`;
+  const advice = recommended === MOST_SECONDS ? ", the most that is recommended" : ", as recommended";
+  return `${long}${rate}${own === "" && !form.endless ? advice : ""}`;
 }
 
 export function TaskOptions(props: Props) {

@@ -61,6 +61,11 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
     .unwrap();
     let error = decode_requests(&more).unwrap_err();
     assert!(matches!(error, CodecError::Trailing(1)), "{error}");
+    // A number that goes on behind the end.
+    let damaged = encode(&(&table, 200_u8), Stream::Requests, Density::Fast).unwrap();
+    let kept = decode_requests(&damaged).unwrap();
+    assert_eq!(kept.timeline, RequestTimeline::default());
+    assert_eq!(kept.window, table.window);
 }
 
 #[test]

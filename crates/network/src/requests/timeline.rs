@@ -10,8 +10,8 @@ use super::observed_request::ObservedRequest;
 /// The most spans. When a request is beyond them, they are merged in pairs.
 const SPANS: usize = 64;
 const FIRST_WIDTH_NS: u64 = 1_000_000_000;
-/// Edges with spans of their own. The spans of a busy edge need some 50 KB.
-const MAX_EDGES: usize = 128;
+/// Edges with spans of their own. The spans of an edge need some 50 KB, and 320 KB where each span has times of all lengths.
+const MAX_EDGES: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Timeline {
@@ -74,11 +74,13 @@ impl Timeline {
 
     /// An edge turned out to be another, of which more is known.
     pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
-        let Some(moved) = self.edges.remove(old) else {
-            if self.is_full {
-                // Requests of the old one may be in the sum alone.
-                self.edges.remove(new);
-            }
+        let moved = self.edges.remove(old);
+        if self.is_full && (moved.is_none() || !self.edges.contains_key(new)) {
+            // Requests of one of both may be in the sum alone.
+            self.edges.remove(new);
+            return;
+        }
+        let Some(moved) = moved else {
             return;
         };
         let spans = self.edges.entry(new.clone()).or_default();

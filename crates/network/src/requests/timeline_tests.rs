@@ -120,6 +120,9 @@ fn edges_beyond_the_room_are_in_the_sum_alone() {
     // What turns out to be the same edge has requests that were not kept: it has no spans any more, rather than too few.
     timeline.rename(last, &edges[0]);
     assert_eq!(of_edge(&timeline, &edges[0]), None);
+    // The same where the other had no room.
+    timeline.rename(&edges[1], last);
+    assert_eq!(of_edge(&timeline, last), None);
     // Nor does the room that it left make another one begin in the middle.
     timeline.add(last, &ended(0, Outcome::Ok, 0));
     assert_eq!(of_edge(&timeline, last), None);

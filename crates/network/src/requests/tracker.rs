@@ -60,8 +60,6 @@ pub struct TrackerOptions {
     pub epoch_ns: u64,
     /// When payload began to be looked at, on the monotonic clock.
     pub begin_ns: u64,
-    /// The process that watches: what it asks Envoys itself is not counted.
-    pub own_pid: Option<u32>,
 }
 
 impl TrackerOptions {
@@ -81,7 +79,6 @@ impl TrackerOptions {
             rules: Rules::compile(&options.rules)?,
             epoch_ns,
             begin_ns,
-            own_pid: Some(std::process::id()),
         })
     }
 }
@@ -93,7 +90,6 @@ pub struct Tracker {
     privacy: Privacy,
     epoch_ns: u64,
     begin_ns: u64,
-    own_pid: Option<u32>,
     sockets: HashMap<u64, SocketRequests>,
     /// Which end sockets are that were there before and have moved nothing yet: `true` for clients.
     directions: HashMap<u64, bool>,
@@ -124,13 +120,11 @@ impl Tracker {
             rules,
             epoch_ns,
             begin_ns,
-            own_pid,
         } = options;
         Self {
             privacy,
             epoch_ns,
             begin_ns,
-            own_pid,
             sockets: HashMap::new(),
             directions: HashMap::new(),
             gone: VecDeque::new(),

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use profiler_model::EdgeKey;
 use profiler_model::Endpoint;
 
-use super::{Play, TrackerOptions, edge, edge_of, facts, operation};
+use super::{Play, edge, edge_of, facts, operation};
 
 /// The edge before the server's process was found.
 fn early() -> EdgeKey {
@@ -91,22 +91,4 @@ fn a_connection_that_went_is_still_counted_with_its_edge() {
     }
     let late = play.report(&[]);
     assert_eq!(late.counters.connections_by_protocol["redis"], 1);
-}
-
-#[test]
-fn what_the_watching_process_asks_itself_is_not_counted() {
-    let own_pid = edge().client.pid;
-    assert!(own_pid.is_some());
-    for (own_pid, counted) in [(own_pid, 0), (Some(1), 1), (None, 1)] {
-        let mut play = Play::with(TrackerOptions {
-            own_pid,
-            ..TrackerOptions::default()
-        });
-        play.tracker.connection(1, facts(1, true));
-        play.ask(1, "GET k", "$1\r\nv\r\n");
-        play.report(&[1]);
-        let table = play.report(&[1]);
-        assert_eq!(table.operations.len(), counted, "{own_pid:?}");
-        assert_eq!(table.samples.len(), counted, "{own_pid:?}");
-    }
 }

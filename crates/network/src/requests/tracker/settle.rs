@@ -41,9 +41,6 @@ impl Tracker {
         let edge = known
             .or_else(|| other_end.and_then(|(_, other_end)| other_end.edge.clone()))
             .unwrap_or_else(|| socket.own_edge(seen.seen_by));
-        if self.own_pid.is_some() && edge.client.pid == self.own_pid {
-            return;
-        }
         let settled = other_end
             .map(|(cookie, other_end)| (cookie, counting_end(socket, seen.seen_by, other_end)));
         // Where the other end is forgotten by now, what was settled with it stays so.
