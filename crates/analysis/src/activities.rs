@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use profiler_model::{Activity, ActivitySum, Profile, ThreadActivity};
+use profiler_model::{Activity, ActivitySum, Profile, SampleRow, ThreadActivity};
 
 use crate::render::{
     summary::{ThreadSummary, identity},
@@ -19,6 +19,19 @@ pub struct Activities {
     of_threads: HashMap<(u32, u64, u32), Sums>,
 }
 
+/// What each sample is the time of; `idle`: what [`crate::idle::IdleRules::classify`] found.
+pub(crate) fn classified<'a>(
+    profile: &'a Profile,
+    idle: &'a [Option<usize>],
+) -> impl Iterator<Item = (&'a SampleRow, Activity)> {
+    let reasons = WaitReasons::of(profile);
+    let samples = profile.samples.iter().zip(idle);
+    samples.map(move |(row, rule)| match rule {
+        Some(_) => (row, Activity::Idle),
+        None => (row, Activity::of(row.state, reasons.of_row(row))),
+    })
+}
+
 impl Activities {
     /// Of all samples of a profile, with what [`crate::idle::IdleRules::classify`] found for it; empty where it has no waits.
     pub fn of(profile: &Profile, idle: Option<&[Option<usize>]>) -> Self {
@@ -26,12 +39,7 @@ impl Activities {
         let Some(idle) = idle else {
             return found;
         };
-        let reasons = WaitReasons::of(profile);
-        for (row, rule) in profile.samples.iter().zip(idle) {
-            let activity = match rule {
-                Some(_) => Activity::Idle,
-                None => Activity::of(row.state, reasons.of_row(row)),
-            };
+        for (row, activity) in classified(profile, idle) {
             let of_thread = found
                 .of_threads
                 .entry(identity(profile, row.thread))

@@ -9,10 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use profiler_model::{Activity, ActivityTimes, Profile};
 
-use crate::render::{
-    Value,
-    summary::{ThreadSummary, identity, process_timelines, thread_timelines, timeline_start_ms},
-    wait_reasons::WaitReasons,
+use crate::{
+    activities::classified,
+    render::{
+        Value,
+        summary::{
+            ThreadSummary, identity, process_timelines, thread_timelines, timeline_start_ms,
+        },
+    },
 };
 
 const NS_PER_US: u64 = 1000;
@@ -71,12 +75,7 @@ impl ActivityTimeline {
         let Some(idle) = idle else {
             return found;
         };
-        let reasons = WaitReasons::of(profile);
-        for (row, rule) in profile.samples.iter().zip(idle) {
-            let activity = match rule {
-                Some(_) => Activity::Idle,
-                None => Activity::of(row.state, reasons.of_row(row)),
-            };
+        for (row, activity) in classified(profile, idle) {
             let ended = Ended {
                 bucket: row.bucket,
                 activity,

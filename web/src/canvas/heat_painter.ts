@@ -58,6 +58,23 @@ export interface HeatOverlay {
   readonly cursor: { readonly column: number; readonly row: number } | null;
 }
 
+/** A picture of its own with nothing but its ground, in device pixels; without a context where the browser gives none. */
+export function ground(
+  width: number,
+  height: number,
+  colour: string,
+): { canvas: HTMLCanvasElement; context: CanvasRenderingContext2D | null } {
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(1, width);
+  canvas.height = Math.max(1, height);
+  const context = canvas.getContext("2d", { alpha: false });
+  if (context !== null) {
+    context.fillStyle = colour;
+    context.fillRect(0, 0, canvas.width, canvas.height);
+  }
+  return { canvas, context };
+}
+
 /** Draws the cells alone, in device pixels. */
 export function drawCells(
   heat: HeatCells,
@@ -65,13 +82,8 @@ export function drawCells(
   height: number,
   colours: HeatColours,
 ): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.max(1, width);
-  canvas.height = Math.max(1, height);
-  const context = canvas.getContext("2d", { alpha: false });
+  const { canvas, context } = ground(width, height, colours.none);
   if (context === null) return canvas;
-  context.fillStyle = colours.none;
-  context.fillRect(0, 0, width, height);
   const { columns, rows, cells, top } = heat;
   for (let column = 0; column < columns; column += 1) {
     const left = edge(column, columns, width);

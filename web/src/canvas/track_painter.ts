@@ -1,7 +1,7 @@
 // Draws what threads did over time: of each row and column a stack of the kinds, as high as their time.
 
 import type { TrackParts } from "../lib/tracks";
-import type { HeatColours } from "./heat_painter";
+import { ground, type HeatColours } from "./heat_painter";
 
 /** Space between rows, in device pixels at a ratio of 1. */
 const GAP = 2;
@@ -14,13 +14,8 @@ export function drawTracks(
   colours: Pick<HeatColours, "none" | "missing">,
   colourOf: (activity: string) => string,
 ): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.max(1, width);
-  canvas.height = Math.max(1, height);
-  const context = canvas.getContext("2d", { alpha: false });
+  const { canvas, context } = ground(width, height, colours.none);
   if (context === null) return canvas;
-  context.fillStyle = colours.none;
-  context.fillRect(0, 0, canvas.width, canvas.height);
   const rowHeight = height / Math.max(1, tracks.length);
   tracks.forEach(({ parts, fullUs, isSent }, row) => {
     const bottom = Math.round((row + 1) * rowHeight);

@@ -2,6 +2,7 @@
 // one pod, or address outside, to another; what stays inside a pod is on the pod's own map.
 
 import type { Edge, EdgeEnd, NamedContainers, OverviewRow, Process } from "../api/types";
+import { grouped } from "./grouped";
 import { edgeBytes, groupPods, isLoopback, nodeKey, type Pod, type TopologyLink } from "./topology";
 
 export type MapNodeKind = "pod" | "host" | "outside";
@@ -132,24 +133,22 @@ function sharedBoxes(
   flows: readonly Between[],
   outside: ReadonlyMap<string, EdgeEnd>,
 ): ReadonlyMap<string, string> {
-  const uses = new Map<string, string[]>();
-  for (const { client, server } of flows) {
-    if (outside.has(client)) push(uses, client, `in>${server}`);
-    if (outside.has(server)) push(uses, server, `out>${client}`);
-  }
-  const alike = new Map<string, string[]>();
-  for (const [address, ways] of uses) push(alike, ways.sort().join(" "), address);
+  const uses = flows.flatMap(({ client, server }) => [
+    { address: client, way: `in>${server}` },
+    { address: server, way: `out>${client}` },
+  ]);
+  const ofAddress = grouped(uses, ({ address }) => (outside.has(address) ? address : null));
+  const alike = grouped(ofAddress, ([, its]) =>
+    its
+      .map(({ way }) => way)
+      .sort()
+      .join(" "),
+  );
   return new Map(
-    [...alike].flatMap(([ways, addresses]) =>
-      addresses.length > ADDRESSES_APART ? addresses.map((address) => [address, `s:${ways}`] as const) : [],
+    [...alike].flatMap(([ways, its]) =>
+      its.length > ADDRESSES_APART ? its.map(([address]) => [address, `s:${ways}`] as const) : [],
     ),
   );
-}
-
-function push<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const known = lists.get(key);
-  if (known === undefined) lists.set(key, [item]);
-  else known.push(item);
 }
 
 /** As much as can be drawn and read. */
@@ -182,12 +181,9 @@ function bounded(nodes: readonly MapNode[], flows: readonly MapFlow[]): NodeMap 
 }
 
 function outsideNodes(outside: ReadonlyMap<string, EdgeEnd>, shared: ReadonlyMap<string, string>): MapNode[] {
-  const boxes = new Map<string, EdgeEnd[]>();
-  for (const [key, end] of outside) {
-    const box = shared.get(key) ?? key;
-    push(boxes, box, end);
-  }
-  return [...boxes].map(([key, ends]): MapNode => {
+  const boxes = grouped(outside, ([key]) => shared.get(key) ?? key);
+  return [...boxes].map(([key, found]): MapNode => {
+    const ends = found.map(([, end]) => end);
     const names = [...new Set(ends.map(({ name, address }) => name ?? address))];
     return {
       key,

@@ -2,6 +2,7 @@
 // and through a layer only where a place is kept for them, so that none passes behind a box.
 
 import { graphlib, layout } from "@dagrejs/dagre";
+import { grouped } from "./grouped";
 import { headOf, one, type Point } from "./topology_layout";
 import { type Box, boxAround } from "./topology_tags";
 
@@ -169,11 +170,7 @@ function bend(from: Point, to: Point): string {
 
 /** Ends at the same side of a box stand one below the other, in the order in which their lines come. */
 function spread(ends: readonly End[], places: ReadonlyMap<string, Point>): Map<string, Point> {
-  const sides = new Map<string, End[]>();
-  for (const end of ends) {
-    const key = `${end.side} ${end.node}`;
-    sides.set(key, [...(sides.get(key) ?? []), end]);
-  }
+  const sides = grouped(ends, ({ side, node }) => `${side} ${node}`);
   const at = new Map<string, Point>();
   for (const its of sides.values()) {
     its.sort((a, b) => a.next.y - b.next.y || (a.flow < b.flow ? -1 : 1));

@@ -2,6 +2,7 @@
 
 import type { RequestOperation, TaskRequests } from "../api/types";
 import { duration } from "./format";
+import { grouped } from "./grouped";
 import { operationKey, operationSeconds, protocolTitle } from "./requests";
 
 export interface FlowRequests {
@@ -86,13 +87,7 @@ export function flowRequests(
   answer: CountedRequests,
   before: CountedRequests | null,
 ): (edges: readonly { readonly id: string }[]) => FlowRequests | null {
-  const byEdge = new Map<string, CountedOperation[]>();
-  for (const operation of answer.operations) {
-    const id = operation.edge?.id ?? "";
-    const known = byEdge.get(id);
-    if (known === undefined) byEdge.set(id, [operation]);
-    else known.push(operation);
-  }
+  const byEdge = grouped(answer.operations, ({ edge }) => edge?.id ?? null);
   const earlier = new Map((before?.operations ?? []).map((each) => [operationKey(each), each]));
   const secondsOf = (operation: CountedOperation): number | null => {
     const all = operationSeconds(answer, operation);

@@ -12,6 +12,7 @@ import type {
 } from "../api/types";
 import { endName } from "./edges";
 import { count } from "./format";
+import { grouped } from "./grouped";
 import { type SampleRow, timingParts } from "./requests";
 
 /** What ties a request to the one that came before it. */
@@ -69,18 +70,6 @@ interface Pair {
   readonly class: MatchClass;
   readonly in: string;
   readonly out: string;
-}
-
-function grouped<T>(all: readonly T[], key: (item: T) => string | null): Map<string, T[]> {
-  const found = new Map<string, T[]>();
-  for (const item of all) {
-    const name = key(item);
-    if (name === null) continue;
-    const known = found.get(name);
-    if (known === undefined) found.set(name, [item]);
-    else known.push(item);
-  }
-  return found;
 }
 
 /** Whether every request is there. */

@@ -3,6 +3,7 @@
 
 import type { Activity, ProfileThread, ThreadActivity } from "../api/types";
 import { count } from "./format";
+import { grouped } from "./grouped";
 
 /** As many as the agent takes, and as a link carries. */
 export const MAX_PICKED = 1024;
@@ -65,12 +66,7 @@ export function processTracks(
   threads: readonly ProfileThread[],
   amountOf: (thread: ProfileThread) => number,
 ): readonly ProcessTrack[] {
-  const byPid = new Map<number, ProfileThread[]>();
-  for (const thread of threads) {
-    const known = byPid.get(thread.pid);
-    if (known === undefined) byPid.set(thread.pid, [thread]);
-    else known.push(thread);
-  }
+  const byPid = grouped(threads, ({ pid }) => pid);
   const largest = (a: Track, b: Track): number => b.amount - a.amount || a.pid - b.pid;
   const processes = [...byPid].map(([pid, own]): ProcessTrack => {
     const tracks = own

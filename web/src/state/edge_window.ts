@@ -38,6 +38,8 @@ function groundIn<T>(kept: readonly Kept<T>[], ms: number): { before: T; spanMs:
   return { before: ground.value, spanMs: newest.at - ground.at };
 }
 
+/** What is said of the whole time. */
+const WHOLE = "average since counting began";
 const last = (spanMs: number): string => `the last ${Math.round(spanMs / 1000)} s`;
 
 /**
@@ -51,7 +53,7 @@ export function useMapWindow<T>(
   const { before, spanMs } = groundIn(useKept(value), MAP_MS);
   return live && spanMs >= LEAST_MS
     ? { before, text: `over ${last(spanMs)}` }
-    : { before: null, text: "since counting began" };
+    : { before: null, text: WHOLE };
 }
 
 export interface RateWindows {
@@ -72,14 +74,14 @@ export function useRateWindows(table: EdgeTable, live: boolean, seconds: number)
       return {
         before: null,
         seconds,
-        text: "average since counting began",
+        text: WHOLE,
         trouble: { before: null, text: "since counting began" },
       };
     const rates = groundIn(kept, rateMs);
     const marks = groundIn(kept, troubleMs);
     const trouble = { before: marks.before, text: `in ${last(marks.spanMs)}` };
     return rates.spanMs < LEAST_MS
-      ? { before: null, seconds, text: "average since counting began", trouble }
+      ? { before: null, seconds, text: WHOLE, trouble }
       : { before: rates.before, seconds: rates.spanMs / 1000, text: `over ${last(rates.spanMs)}`, trouble };
   };
   return { lines: of(RATE_MS, TROUBLE_MS), map: of(MAP_MS, MAP_MS) };

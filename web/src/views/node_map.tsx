@@ -42,7 +42,7 @@ function nodeDetail({ kind, row, pod, addresses, title }: MapNode): string {
     const p95 = requests.p95 === null ? "" : ` · p95 ${below(requests.p95)}`;
     return `${rate(requests.per_s)} req/s${p95}`;
   }
-  if (row?.cpu.cores != null) return cpu(row.cpu.cores * 100);
+  if (row?.cpu.cores != null) return `CPU ${cpu(row.cpu.cores * 100)}`;
   return `${count(pod?.processes ?? 0)} ${pod?.processes === 1 ? "process" : "processes"}`;
 }
 

@@ -10,7 +10,7 @@ use super::observed_request::ObservedRequest;
 /// The most spans. When a request is beyond them, they are merged in pairs.
 const SPANS: usize = 64;
 const FIRST_WIDTH_NS: u64 = 1_000_000_000;
-/// Edges with spans of their own. The spans of an edge need some 50 KB, and 320 KB where each span has times of all lengths.
+/// Edges with spans of their own: each has up to [`SPANS`] histograms.
 const MAX_EDGES: usize = 32;
 
 #[derive(Debug)]

@@ -1,27 +1,16 @@
-use core::net::Ipv4Addr;
-
-use profiler_model::{Address, Endpoint, SeenBy};
+use profiler_model::SeenBy;
 use profiler_protocols::{Exchange, Protocol};
 
 use super::*;
-use crate::requests::{Drawn, observed_request::Moved};
+use crate::requests::{Drawn, observed_request::Moved, played};
 
 const SECOND: u64 = FIRST_WIDTH_NS;
 const BEGIN: u64 = 1_000 * SECOND;
 
-fn edge(server: u16) -> EdgeKey {
-    let end = Endpoint {
-        pid: Some(1),
-        start_ticks: Some(1),
-        comm: "app".to_owned(),
-        container: None,
-        address: Address::Ip(Ipv4Addr::LOCALHOST.into()),
-    };
+fn edge(server_port: u16) -> EdgeKey {
     EdgeKey {
-        client: end.clone(),
-        server: end,
-        server_port: Some(server),
-        original_destination: None,
+        server_port: Some(server_port),
+        ..played::edge()
     }
 }
 
