@@ -362,7 +362,7 @@ mod alone {
 
         drop(programs);
         let peak = peak.take();
-        assert!(peak < CEILING + TOLERANCE, "{peak} bytes: {}", agent.log());
+        assert_measured!(peak < CEILING + TOLERANCE, "{peak} bytes: {}", agent.log());
         // The user's task was spared: what is always on was enough.
         agent.api.stop_task(&users).unwrap();
         agent

@@ -78,6 +78,24 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
       const text = await journey.textContent();
       assert(/computing, 800 µs of it Tracing/.test(text), text);
       assert(/waiting for redis-server/.test(text), text);
+      // A part of the way opens what its process did most, from the list and from the bar; nobody has the request between.
+      const shown = await journey
+        .locator(".journey-bar > span")
+        .evaluateAll((parts) =>
+          parts.map((part) =>
+            new URL(part.querySelector("a")?.href ?? "about:blank").searchParams.get("reason"),
+          ),
+        );
+      assert(shown.join() === ",,,sleep,,", `the bar opens ${shown}`);
+      const [behind] = await journey.locator(".journey-bar .journey-behind a").all();
+      await behind.click();
+      await page.waitForURL(/view=task&id=101/);
+      assert(new URL(page.url()).searchParams.get("pid") === "4250", page.url());
+      await page.goBack();
+      await journey.getByRole("link", { name: "request path" }).click();
+      await page.waitForURL(/view=task&id=/);
+      assert(new URL(page.url()).searchParams.get("pid") === "4242", page.url());
+      await page.goBack();
       await journey.getByRole("link", { name: "asleep in a timer" }).click();
       await page.waitForURL(/view=task&id=101/);
       const { searchParams } = new URL(page.url());
@@ -87,6 +105,34 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
       await context.close();
     },
   );
+
+  await checks.run("a check-up is about the sidecar until another process or both are chosen", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    const about = page.getByRole("group", { name: "About" });
+    const pressed = () => about.locator("[aria-pressed=true]").allTextContents();
+    await about.waitFor();
+    assert((await pressed()).join() === "Sidecar: envoy 4242", await pressed());
+    const asked = (query) => page.waitForRequest((request) => request.url().endsWith(`/diagnosis${query}`));
+    for (const [name, query, address] of [
+      ["App: pilot-agent 4243", "?pid=4243", /pid=4243/],
+      ["Both", "?scope=all", /scope=all/],
+      ["Sidecar: envoy 4242", "", /^(?!.*(pid|scope)=)/],
+    ]) {
+      const request = asked(query);
+      await about.getByRole("button", { name }).click();
+      await request;
+      await page.waitForURL(address);
+      assert((await pressed()).join() === name, await pressed());
+    }
+    await go(`view=compare-checkups&a=${ZIPKIN}&b=${PLAIN}`);
+    const of = page.getByRole("group", { name: "CPU of" });
+    const all = page.waitForRequest(/compare\?.*scope=all/);
+    await of.getByRole("button", { name: "all processes" }).click();
+    await all;
+    clean(faults);
+    await context.close();
+  });
 
   await checks.run("settings are tabs for the keyboard, and their YAML is copied as it is", async () => {
     const { context, page, faults, go } = await opened({
@@ -111,7 +157,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await page.getByText("Report copied").waitFor();
     const report = await page.evaluate(() => navigator.clipboard.readText());
     for (const part of [
-      `# Diagnosis of \`envoy\` (pid 4242), \`pilot-agent\` (pid 4243), check-up ${ZIPKIN}\n`,
+      `# Diagnosis of \`envoy\` (pid 4242), check-up ${ZIPKIN}\n`,
       "1. **\\[high\\] Distributed tracing records every request**: 39.9 %",
       "## What this cannot know",
     ])
@@ -172,7 +218,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const { context, page, faults, go } = await opened();
     await go(`view=checkup&id=${ZIPKIN}`);
     await page.locator(".matrix tbody tr").first().locator("td a").last().click();
-    await page.waitForURL(/cell=tracing$/);
+    await page.waitForURL(/cell=tracing&pid=4242$/);
     await page.goBack();
     await page.locator(".matrix tbody tr").last().locator("td a").first().click();
     await page.waitForURL(/cell=%3Aparse/);

@@ -78,7 +78,7 @@ export function checkupsOf(agent) {
     .sort((a, b) => b.created_ns - a.created_ns);
 }
 
-function comparison(a, b) {
+function comparison(a, b, scope) {
   const [before, after] = [a, b].map((id) => (id === CHECKUPS[0].id ? ZIPKIN : PLAIN));
   const features = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const [us, usAfter] = [before, after].map((counts) => (samplesOf(counts) * NS * 1.004) / 1e3 / 486_000);
@@ -99,6 +99,8 @@ function comparison(a, b) {
   return {
     a,
     b,
+    programs: scope === "all" ? ["envoy", "pilot-agent"] : ["envoy"],
+    other_programs: scope === "all" ? [] : ["pilot-agent"],
     totals: { cpu_us_per_request: total(us, usAfter), cpu_cores: total(us * 0.0081, usAfter * 0.0081) },
     rows: features.map((feature) => {
       const [one, other] = [before, after].map((counts) => shareOf(counts, feature));
@@ -143,7 +145,7 @@ export function checkupsRoute(agent, method, [id, part], query, body) {
   if (id === undefined) return [200, checkupsOf(agent)];
   if (id === "compare") {
     const [a, b] = ["a", "b"].map((side) => known(query.get(side)).id);
-    const found = comparison(a, b);
+    const found = comparison(a, b, query.get("scope"));
     if (query.get("format") === "markdown") return [200, `# ${b} against ${a}\n\n${found.verdict}\n`];
     return [200, found];
   }
@@ -155,7 +157,17 @@ export function checkupsRoute(agent, method, [id, part], query, body) {
   if (part !== "diagnosis") return [200, checkup];
   const nowNs = checkup.created_ns + SECONDS * 1e9;
   const document = id === CHECKUPS[0].id ? zipkin(nowNs, "checkup") : plain(nowNs);
-  return [200, inFormat(document, query, `check-up ${id}`)];
+  return [200, inFormat(ofScope(document, query), query, `check-up ${id}`)];
+}
+
+/** About the sidecar, all or one process; of which are the numbers does not matter here. */
+function ofScope(document, query) {
+  const pid = Number(query.get("pid") ?? (query.get("scope") === "all" ? 0 : document.processes[0].pid));
+  if (pid === 0) return document;
+  const [processes, other_processes] = [true, false].map((is) =>
+    document.processes.filter((process) => (process.pid === pid) === is),
+  );
+  return { ...document, processes, other_processes };
 }
 
 /** The document, or the text of its report. */

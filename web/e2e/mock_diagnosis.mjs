@@ -486,6 +486,7 @@ function document(counts, { part, nowNs, verdict, latency = [], good = [], limit
         share_percent: (40 / all) * 100,
       },
     ],
+    other_processes: [],
     window: { from_ns: nowNs - SECONDS * 1e9, to_ns: nowNs, duration_s: SECONDS },
     coverage: {
       samples: all,

@@ -21,6 +21,8 @@ const TRIM_PERIOD: Duration = Duration::from_secs(20);
 const CALM: Duration = Duration::from_secs(3);
 /// What was stopped gets this long to give its memory back before the next is stopped.
 const SETTLING: Duration = Duration::from_secs(2);
+/// The same while more is used than when it was stopped: it is not enough.
+const GROWING: Duration = Duration::from_millis(500);
 /// The same for a task that has not ended yet: it hands over what it has, and its names may still be looked for.
 const ENDING: Duration = Duration::from_secs(12);
 /// Time before the always-on network collection is tried again; twice as long each time that it had to rest.
@@ -88,8 +90,16 @@ struct Keeper {
     trimmed: Option<Instant>,
     /// Since when less is used than the stage needs.
     lower_since: Option<Instant>,
-    /// What was stopped last, and when; `None` in place of a task is the network collection.
-    stopped: Option<(Instant, Option<TaskId>)>,
+    stopped: Option<Stopped>,
+}
+
+/// What was stopped last.
+struct Stopped {
+    at: Instant,
+    /// `None`: the network collection.
+    task: Option<TaskId>,
+    /// Bytes in use then.
+    used: u64,
 }
 
 impl Keeper {
@@ -173,15 +183,26 @@ impl Keeper {
 
     /// Stops what matters least, when what was stopped before has had its time.
     fn stop_one(&mut self, used: u64) {
-        if let Some((at, task)) = self.stopped {
+        if let Some(Stopped {
+            at,
+            task,
+            used: then,
+        }) = self.stopped
+        {
             let is_running = task.is_some_and(|id| self.engine.is_running(id));
-            let patience = if is_running { ENDING } else { SETTLING };
+            let patience = if is_running {
+                ENDING
+            } else if used > then {
+                GROWING
+            } else {
+                SETTLING
+            };
             if at.elapsed() < patience {
                 return;
             }
         }
         allocator::purge();
-        let what = if self.rest_network() {
+        let task = if self.rest_network() {
             tracing::warn!("the always-on network collection rests: memory is near its ceiling");
             None
         } else {
@@ -196,7 +217,11 @@ impl Keeper {
             tracing::warn!(task = %id, "a task is stopped: memory is near its ceiling");
             Some(id)
         };
-        self.stopped = Some((Instant::now(), what));
+        self.stopped = Some(Stopped {
+            at: Instant::now(),
+            task,
+            used,
+        });
         self.ceiling.count_stop();
     }
 

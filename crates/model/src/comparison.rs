@@ -3,9 +3,13 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// `a` is the earlier one. Names of check-ups and features are the agent's own; nothing is untrusted.
+/// `a` is the earlier one. Names of check-ups and features are the agent's own; those of programs are untrusted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckupComparison {
+    /// Whose CPU time is compared, each once.
+    pub programs: Vec<String>,
+    /// Of the same targets, and not compared.
+    pub other_programs: Vec<String>,
     pub totals: ComparedTotals,
     /// The largest change first.
     pub rows: Vec<ComparedRow>,

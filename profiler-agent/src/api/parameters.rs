@@ -3,7 +3,7 @@
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use profiler_analysis::render::{Format, Value, diff::Norm};
-use profiler_model::{IdleMode, ThreadState, WaitReason};
+use profiler_model::{IdleMode, ThreadState, WaitReason, diagnosis::DiagnosisScope};
 
 use super::error::ApiError;
 
@@ -145,7 +145,7 @@ macro_rules! from_text {
     };
 }
 
-from_text!(u32, u64, usize, bool, String);
+from_text!(u32, u64, usize, bool, String, DiagnosisScope);
 
 /// For enums that have names.
 macro_rules! from_name {

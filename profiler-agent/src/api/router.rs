@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
+use profiler_model::diagnosis::DiagnosisScope;
 use tokio::runtime::Handle;
 use utoipa::{
     Modify, OpenApi,
@@ -60,6 +61,7 @@ pub enum RouterError {
         dto::TaskDeletedEvent,
         dto::ProcessEvent,
         dto::ProcessesEvent,
+        DiagnosisScope,
         dto::LaggedEvent
     )),
     modifiers(&BearerToken)

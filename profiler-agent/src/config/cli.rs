@@ -18,7 +18,9 @@ pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
 use profiler_image::remote_mounts::RemoteFiles;
-use profiler_model::{IdleMode, MAX_DURATION_S, SampleKind, UnwindMethod, WaitMode};
+use profiler_model::{
+    IdleMode, MAX_DURATION_S, SampleKind, UnwindMethod, WaitMode, diagnosis::DiagnosisScope,
+};
 pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::{EnvoyAdminMode, folders::folder};
@@ -382,6 +384,9 @@ pub struct DiagnoseArgs {
     /// Also read requests inside TLS, at the functions of TLS libraries
     #[arg(long)]
     pub tls: bool,
+    /// Whose CPU time: `sidecar` where the target has just one, else all; or `all`
+    #[arg(long, value_name = "sidecar|all", default_value = "sidecar")]
+    pub scope: DiagnosisScope,
     /// Print the whole diagnosis as JSON instead of text
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -401,8 +406,7 @@ pub struct DiagnoseArgs {
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]
     pub idle_rules: Option<PathBuf>,
-    /// Whether Envoys are asked for their configuration and counts, by GET on the admin interface where
-    /// one can be reached
+    /// Whether Envoys are asked for configuration and counts, by GET on the admin interface
     #[arg(
         long,
         value_enum,

@@ -1,6 +1,6 @@
 // Calls about check-ups and diagnoses.
 
-import { comparisonPath, diagnosisPath, type Subject } from "../lib/checkup_paths";
+import { comparisonPath, diagnosisPath, type Scope, type Subject } from "../lib/checkup_paths";
 import { json, post, request } from "./client";
 import type { Checkup, CheckupComparison, CheckupSpec, Diagnosis, List } from "./types";
 
@@ -21,8 +21,8 @@ export const checkups = {
   report: async (subject: Subject): Promise<string> =>
     (await request(diagnosisPath(subject, "markdown"))).text(),
   /** The same in Markdown. */
-  compareReport: async (a: string, b: string): Promise<string> =>
-    (await request(comparisonPath(a, b, "markdown"))).text(),
-  compare: (a: string, b: string, signal?: AbortSignal) =>
-    json<CheckupComparison>(comparisonPath(a, b), signal),
+  compareReport: async (a: string, b: string, scope: Scope): Promise<string> =>
+    (await request(comparisonPath(a, b, scope, "markdown"))).text(),
+  compare: (a: string, b: string, scope: Scope, signal?: AbortSignal) =>
+    json<CheckupComparison>(comparisonPath(a, b, scope), signal),
 };

@@ -20,6 +20,8 @@ const comparison: CheckupComparison = {
   b: "checkup-b",
   totals: { cpu_us_per_request: total, cpu_cores: null },
   rows: [{ ...row, feature: "routing", significant: false }, row],
+  programs: ["envoy"],
+  other_programs: [],
   findings: { gone: [{ id: "tracing", title: "Tracing" }], new: [], still: [] },
   verdict: "The CPU of one request fell by 30.8 %.",
 };

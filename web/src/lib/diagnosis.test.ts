@@ -250,6 +250,9 @@ describe("numbers of a diagnosis", () => {
     expect(diagnosisPath({ of: "checkups", id: "a b", pid: 42 }, "markdown")).toBe(
       "/checkups/a%20b/diagnosis?pid=42&format=markdown",
     );
+    expect(diagnosisPath({ of: "checkups", id: "7", pid: null, scope: "all" })).toBe(
+      "/checkups/7/diagnosis?scope=all",
+    );
     expect(diagnosisPath({ of: "tasks", id: "7", pid: 42, from: 0, to: 900 })).toBe(
       "/tasks/7/diagnosis?pid=42&from=0&to=900",
     );

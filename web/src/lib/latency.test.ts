@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { LatencyActivity, RequestLatency } from "../api/types";
-import { activityFlame, activityText, journeyText, stepsOf } from "./latency";
+import { activityFlame, activityText, journeyText, stepFlame, stepsOf } from "./latency";
 
 const ENVOY = { pid: 7, name: "envoy" };
 const APP = { pid: 8, name: "mesh-server" };
@@ -62,4 +62,29 @@ test("an activity opens the flame graph that shows it", () => {
   });
   expect(activityFlame(flame, APP, activity("suspended"))).toBeNull();
   expect(activityFlame({ ...flame, waits: null }, APP, activity("lock"))).toBeNull();
+});
+
+test("a part of the way opens the flame graph of what its process did most, as far as a stack shows it", () => {
+  const flame = { task: "1", waits: "2", pid: null, from: null, to: null };
+  const latency: RequestLatency = {
+    ...LATENCY,
+    parts: [
+      { place: "inbound_queue", process: APP, mean_ns: 1e6, p50_ns: null, p95_ns: null, share_percent: 1 },
+      ...LATENCY.parts,
+    ],
+    inside: [
+      {
+        process: APP,
+        mean_ns: 90e6,
+        threads: 1,
+        activities: [activity("suspended"), activity("asleep"), activity("running")],
+      },
+    ],
+  };
+  const flames = stepsOf(latency).map((step) => stepFlame(flame, latency, step));
+  const computing = { to: { view: "task", id: "1", pid: 8 }, text: "computing" };
+  const asleep = { to: { view: "task", id: "2", pid: 8, reasons: ["sleep"] }, text: "asleep in a timer" };
+  expect(flames[0]).toMatchObject(computing);
+  expect(flames.slice(1, 3)).toEqual([null, null]);
+  expect(flames[3]).toMatchObject(asleep);
 });

@@ -59,6 +59,7 @@ export interface Step {
   readonly where: Where;
   readonly title: string;
   readonly help: string;
+  readonly process: LatencyProcess | null;
   readonly who: string | null;
   readonly mean_ns: number;
   readonly p95_ns: number | null;
@@ -75,6 +76,7 @@ export function stepsOf({ parts, mean_ns }: RequestLatency): Step[] {
     place,
     where: WHERE[place],
     ...PLACES[place],
+    process,
     who: process === null ? null : processName(process),
     mean_ns: mean,
     p95_ns,
@@ -117,4 +119,24 @@ export function activityFlame(
   if (kind === "running") return task === null ? null : { view: "task", id: task, pid, from, to };
   const cut = CUTS[kind];
   return waits === null || cut === undefined ? null : { view: "task", id: waits, pid, from, to, ...cut };
+}
+
+/** While a request lies in a socket, what matters is what the process does instead: it is busy, or has no CPU. */
+const QUEUES: ReadonlySet<Place> = new Set(["inbound_queue", "response_queue"]);
+const INSTEAD: ReadonlySet<Kind> = new Set(["running", "waiting_for_cpu"]);
+
+/** The flame graph of what the process of a part did most meanwhile; null where nobody has the request or no stack shows it. */
+export function stepFlame(
+  flame: Flame,
+  { inside }: RequestLatency,
+  { place, process }: Step,
+): { readonly to: Partial<PageState>; readonly text: string } | null {
+  if (process === null || process.pid === null) return null;
+  const found = inside.find((each) => each.process.pid === process.pid);
+  for (const activity of found?.activities ?? []) {
+    if (QUEUES.has(place) && !INSTEAD.has(activity.kind)) continue;
+    const to = activityFlame(flame, process, activity);
+    if (to !== null) return { to, text: ACTIVITIES[activity.kind] };
+  }
+  return null;
 }

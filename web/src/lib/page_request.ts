@@ -27,7 +27,7 @@ export function pagePath(state: PageState): string {
     case "diagnosis":
       return diagnosisPath({ of: "tasks", id: state.id, pid: state.pid, from: state.from, to: state.to });
     case "compare-checkups":
-      return comparisonPath(state.a, state.b);
+      return comparisonPath(state.a, state.b, state.scope);
     case "network":
       return "/network/edges";
     case "node":

@@ -2,6 +2,7 @@
 // address bar holds, parsing gives a valid state.
 
 import { isCell } from "./cell";
+import type { Scope } from "./checkup_paths";
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
 import { formatPart, parsePart } from "./flame_window";
 import { MAX_PICKED } from "./threads";
@@ -118,8 +119,10 @@ export interface PageState {
   readonly local: boolean;
   /** Cell of a diagnosis that the profile is cut to (lib/cell.ts), empty for everything. */
   readonly cell: string;
-  /** Process that a diagnosis is about, null for all of the target. */
+  /** Process that a diagnosis is about; null leaves it to `scope`. */
   readonly pid: number | null;
+  /** Whose CPU time a check-up is about. */
+  readonly scope: Scope;
   /** Check-ups that are compared: before and after. */
   readonly a: string;
   readonly b: string;
@@ -188,6 +191,7 @@ export const START: PageState = {
   local: false,
   cell: "",
   pid: null,
+  scope: "sidecar",
   a: "",
   b: "",
   silent: false,
@@ -358,6 +362,7 @@ export function parseState(search: string): PageState {
     local: params.get("local") === "1",
     cell: isCell(text("cell")) ? text("cell") : "",
     pid: natural(params.get("pid")),
+    scope: oneOf<Scope>(params.get("scope"), ["sidecar", "all"], "sidecar"),
     a: named("a"),
     b: named("b"),
     silent: params.get("silent") === "1",
@@ -427,6 +432,7 @@ export function formatState(state: PageState): string {
   put("local", state.local ? "1" : "");
   put("cell", state.cell);
   put("pid", state.pid === null ? "" : String(state.pid));
+  put("scope", state.scope === START.scope ? "" : state.scope);
   put("a", state.a);
   put("b", state.b);
   put("silent", state.silent ? "1" : "");

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import type { Checkup, Diagnosis } from "../api/types";
+import type { Subject } from "../lib/checkup_paths";
 import type { Flame } from "../lib/diagnosis";
 import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
@@ -98,17 +99,19 @@ function Remove({ id, refused }: { id: string; refused: (failure: Failure) => vo
   );
 }
 
-function flameOf(checkup: Checkup): Flame {
+function flameOf(checkup: Checkup, { processes, other_processes }: Diagnosis): Flame {
+  const [first] = processes;
   return {
     task: sampledTask(checkup),
     waits: waitsTask(checkup),
-    pid: route.value.pid,
+    // A diagnosis of a part is about one process.
+    pid: first !== undefined && other_processes.length > 0 ? first.pid : null,
     from: null,
     to: null,
   };
 }
 
-function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosis> }) {
+function Result({ checkup, subject, answer }: Shown & { answer: Answer<Diagnosis> }) {
   const [failure, setFailure] = useState<Failure | null>(null);
   const { value } = answer;
   const tools = (
@@ -129,8 +132,8 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
       {value !== null ? (
         <Report
           diagnosis={value}
-          flame={flameOf(checkup)}
-          subject={{ of: "checkups", id: checkup.id, pid: route.value.pid }}
+          flame={flameOf(checkup, value)}
+          subject={subject}
           verify={
             <Changing>
               <p class="verify">
@@ -154,8 +157,8 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
 }
 
 function Known({ checkup }: { checkup: Checkup }) {
-  const { pid } = route.value;
-  const subject = { of: "checkups", id: checkup.id, pid } as const;
+  const { pid, scope } = route.value;
+  const subject = { of: "checkups", id: checkup.id, pid, scope } as const;
   const running = checkup.state === "running";
   return (
     <section class="node-page">
@@ -180,7 +183,7 @@ function Known({ checkup }: { checkup: Checkup }) {
 
 interface Shown {
   readonly checkup: Checkup;
-  readonly subject: { readonly of: "checkups"; readonly id: string; readonly pid: number | null };
+  readonly subject: Subject;
 }
 
 /** What is known already, while it grows. */
@@ -190,14 +193,14 @@ function Running({ checkup, subject }: Shown) {
     (signal) => checkups.diagnosis(subject, signal),
     true,
     LIVE_MS,
-    [subject.id, subject.pid],
+    [subject.id, subject.pid, subject.scope],
   );
   return (
     <>
       <CheckupProgress checkup={checkup} diagnosis={diagnosis} />
       {diagnosis !== null && diagnosis.coverage.samples > 0 && (
         <div data-live>
-          <Report diagnosis={diagnosis} flame={flameOf(checkup)} subject={subject}>
+          <Report diagnosis={diagnosis} flame={flameOf(checkup, diagnosis)} subject={subject}>
             <span class="muted">from the results so far</span>
           </Report>
         </div>
@@ -210,9 +213,9 @@ function Ended({ checkup, subject }: Shown) {
   const answer = useAnswer(
     (signal) => checkups.diagnosis(subject, signal),
     () => false,
-    [subject.id, subject.pid],
+    [subject.id, subject.pid, subject.scope],
   );
-  return <Result checkup={checkup} answer={answer} />;
+  return <Result checkup={checkup} subject={subject} answer={answer} />;
 }
 
 export function CheckupPage({ id }: { id: string }) {

@@ -25,9 +25,10 @@ import { clock, moment, visible } from "../lib/format";
 import { save } from "../lib/save";
 import { useAnswer } from "../state/answer";
 import { copyAnswer } from "../state/clipboard";
-import { openView } from "../state/route";
+import { openView, patchRoute, route } from "../state/route";
 import { CheckupMark } from "./checkup";
 import { CheckupProgress } from "./checkup_progress";
+import { Choice } from "./choice";
 import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
 import { namedTarget } from "./tasks";
@@ -232,7 +233,9 @@ function Share({
     <div class="buttons" data-share>
       <button
         type="button"
-        onClick={() => void copyAnswer(checkups.compareReport(before.id, after.id), "Comparison")}
+        onClick={() =>
+          void copyAnswer(checkups.compareReport(before.id, after.id, route.value.scope), "Comparison")
+        }
       >
         Copy as Markdown
       </button>
@@ -250,10 +253,11 @@ function Share({
 
 function Compared({ before, after }: { before: Checkup; after: Checkup }) {
   const [a, b] = [before.id, after.id];
+  const { scope } = route.value;
   const { value, failure } = useAnswer(
-    (signal) => checkups.compare(a, b, signal),
+    (signal) => checkups.compare(a, b, scope, signal),
     () => false,
-    [a, b],
+    [a, b, scope],
   );
   if (value === null)
     return failure === null ? (
@@ -261,8 +265,20 @@ function Compared({ before, after }: { before: Checkup; after: Checkup }) {
     ) : (
       <ErrorBox title="Not compared" detail={failure.detail} hint={failure.hint} />
     );
+  const { programs, other_programs } = value;
   return (
     <>
+      {(other_programs.length > 0 || scope === "all") && (
+        <Choice
+          label="CPU of"
+          value={scope}
+          choices={[
+            ["sidecar", scope === "all" ? "the sidecar" : visible(programs.join(", "))],
+            ["all", "all processes"],
+          ]}
+          set={(next) => patchRoute({ scope: next })}
+        />
+      )}
       <p class="verdict" data-verdict>
         {visible(value.verdict)}
       </p>

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { Coverage, Diagnosis } from "../api/types";
+import type { Subject } from "../lib/checkup_paths";
 import { DIAGNOSABLE, estimateText, reasonOf, share, throttledText } from "../lib/diagnosis";
 import { count, duration, fileName, moment, visible } from "../lib/format";
 import { NAMED_FRAMES } from "../lib/names_quality";
@@ -137,42 +138,53 @@ function Unnamed({ coverage }: { coverage: Coverage }) {
 }
 
 type Processes = Diagnosis["processes"];
-/** Processes of each document as a whole: one that is about a single process knows no other. */
+/** Processes of a single result as a whole: a diagnosis of one of them knows no other. */
 const known = new Map<string, Processes>();
 /** So many are buttons side by side. */
 const MOST_BUTTONS = 4;
 const LONGEST_COMM = 60;
 
-/** Which of several processes the document is about. `of` is what is diagnosed. */
-export function ProcessChoice({
-  diagnosis,
-  pid,
-  of,
-}: {
-  diagnosis: Diagnosis;
-  pid: number | null;
-  of: string;
-}) {
-  if (pid === null) known.set(of, diagnosis.processes);
-  const processes = known.get(of) ?? diagnosis.processes;
-  const listed = processes.some((process) => process.pid === pid);
-  if (processes.length < 2 && pid === null) return null;
-  const value = pid === null ? "" : String(pid);
-  const set = (next: string): void => patchRoute({ pid: next === "" ? null : Number(next) });
-  if (processes.length <= MOST_BUTTONS && (listed || pid === null)) {
-    const proxies = processes.filter(({ rule_set }) => rule_set === "envoy").length;
-    const isPair = proxies === 1 && processes.length === 2;
-    const title = ({ comm, pid: own, rule_set }: Processes[number]): string => {
-      const role = rule_set === "envoy" ? "Sidecar: " : isPair ? "App: " : "";
-      return `${role}${visible(comm).slice(0, LONGEST_COMM)} ${own}`;
+const isProxy = ({ rule_set }: Processes[number]): boolean => rule_set === "envoy";
+
+/** All processes of what is diagnosed, sidecars first. */
+function processesOf({ processes, other_processes }: Diagnosis, { of, id, pid }: Subject): Processes {
+  const found = [...processes, ...other_processes];
+  const key = `${of} ${id}`;
+  if (pid === null) known.set(key, found);
+  const all = known.get(key) ?? found;
+  return [...all.filter(isProxy), ...all.filter((process) => !isProxy(process))];
+}
+
+/** Which of several processes the diagnosis is about. */
+export function ProcessChoice({ diagnosis, subject }: { diagnosis: Diagnosis; subject: Subject }) {
+  const all = processesOf(diagnosis, subject);
+  const { pid } = subject;
+  const listed = all.some((process) => process.pid === pid);
+  if (all.length < 2 && pid === null) return null;
+  // Without a process in the address it is the sidecar, where the target has one.
+  const isDefault = pid === null && diagnosis.other_processes.length > 0;
+  const shown = isDefault ? (diagnosis.processes[0]?.pid ?? null) : pid;
+  const value = shown === null ? "" : String(shown);
+  const proxies = all.filter(isProxy);
+  const sidecar = subject.of === "checkups" && proxies.length === 1 ? String(proxies[0]?.pid) : null;
+  const set = (next: string): void =>
+    patchRoute({
+      pid: next === "" || next === sidecar ? null : Number(next),
+      scope: next === "" ? "all" : "sidecar",
+    });
+  if (all.length <= MOST_BUTTONS && (listed || pid === null)) {
+    const isPair = all.length === 2 && proxies.length === 1;
+    const title = (process: Processes[number]): string => {
+      const role = isProxy(process) ? "Sidecar: " : isPair ? "App: " : "";
+      return `${role}${visible(process.comm).slice(0, LONGEST_COMM)} ${process.pid}`;
     };
     return (
       <Choice
         label="About"
         value={value}
         choices={[
+          ...all.map((process) => [String(process.pid), title(process)] as const),
           ["", isPair ? "Both" : "All of it"],
-          ...processes.map((process) => [String(process.pid), title(process)] as const),
         ]}
         set={set}
       />
@@ -184,10 +196,10 @@ export function ProcessChoice({
       <select value={value} onChange={(event) => set(event.currentTarget.value)}>
         <option value="">all processes</option>
         {pid !== null && !listed && <option value={String(pid)}>pid {pid}</option>}
-        {processes.map((process) => (
+        {all.map((process) => (
           <option key={process.pid} value={String(process.pid)}>
-            {visible(process.comm).slice(0, LONGEST_COMM)} {process.pid} ({share(process.share_percent)}
-            {process.rule_set === "generic" ? "" : `, rules for ${process.rule_set}`})
+            {visible(process.comm).slice(0, LONGEST_COMM)} {process.pid}
+            {process.rule_set === "generic" ? "" : ` (rules for ${process.rule_set})`}
           </option>
         ))}
       </select>

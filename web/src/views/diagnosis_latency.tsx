@@ -3,7 +3,15 @@
 import type { Diagnosis, LatencyActivity, LatencyInside, RequestLatency } from "../api/types";
 import { type Flame, reasonOf, share } from "../lib/diagnosis";
 import { count, duration, visible } from "../lib/format";
-import { activityFlame, activityText, journeyText, processName, stepsOf } from "../lib/latency";
+import {
+  activityFlame,
+  activityText,
+  journeyText,
+  processName,
+  type Step,
+  stepFlame,
+  stepsOf,
+} from "../lib/latency";
 import { PageLink } from "./page_link";
 
 /** Of the time in a process, what takes less is not listed. */
@@ -11,36 +19,60 @@ const LEAST_PERCENT = 1;
 /** Functions of a stack that are shown. */
 const FUNCTIONS = 4;
 
-function Way({ latency }: { latency: RequestLatency }) {
-  const steps = stepsOf(latency);
+function Way({ latency, flame }: { latency: RequestLatency; flame: Flame }) {
+  const steps = stepsOf(latency).map((step) => ({ step, shown: stepFlame(flame, latency, step) }));
   return (
     <>
-      <div class="journey-bar" role="img" aria-label={journeyText(latency)}>
-        {steps.map(({ place, where, title, who, mean_ns, share: part }) => (
-          <span
-            key={place}
-            class={`journey-${where}`}
-            style={{ flexGrow: part }}
-            title={`${who === null ? "" : `${who}: `}${title} ${duration(mean_ns)}`}
-          />
-        ))}
+      {/* The list below has the same links, for the keyboard and to be read out. */}
+      <div class="journey-bar" aria-hidden="true" data-journey-bar={journeyText(latency)}>
+        {steps.map(({ step, shown }) => {
+          const { place, who, title, mean_ns, share: part } = step;
+          const what = `${who === null ? "" : `${who}: `}${title} ${duration(mean_ns)}`;
+          return (
+            <span key={place} class={`journey-${step.where}`} style={{ flexGrow: part }} title={what}>
+              {shown !== null && (
+                <PageLink
+                  to={shown.to}
+                  class="journey-link"
+                  tabIndex={-1}
+                  title={`${what}. Flame graph: ${shown.text}`}
+                >
+                  {""}
+                </PageLink>
+              )}
+            </span>
+          );
+        })}
       </div>
       <ol class="journey-steps">
-        {steps.map(({ place, where, title, help, who, mean_ns, p95_ns, share: part }) => (
-          <li key={place} title={help}>
+        {steps.map(({ step, shown }) => (
+          <li key={step.place} title={step.help}>
             <span class="muted">
-              <span class={`journey-mark journey-${where}`} aria-hidden="true" />
-              {who ?? "between them"}
+              <span class={`journey-mark journey-${step.where}`} aria-hidden="true" />
+              {step.who ?? "between them"}
             </span>
-            <b class="numeric">{duration(mean_ns)}</b>
-            <span>
-              {title} <span class="muted numeric">{share(part * 100)}</span>
-            </span>
-            {p95_ns !== null && <span class="muted numeric">p95 {duration(p95_ns)}</span>}
+            <b class="numeric">{duration(step.mean_ns)}</b>
+            <Title step={step} shown={shown} />
+            {step.p95_ns !== null && <span class="muted numeric">p95 {duration(step.p95_ns)}</span>}
           </li>
         ))}
       </ol>
     </>
+  );
+}
+
+function Title({ step, shown }: { step: Step; shown: ReturnType<typeof stepFlame> }) {
+  return (
+    <span>
+      {shown === null ? (
+        step.title
+      ) : (
+        <PageLink to={shown.to} title={`${step.help}. Flame graph: ${shown.text}`}>
+          {step.title}
+        </PageLink>
+      )}{" "}
+      <span class="muted numeric">{share(step.share * 100)}</span>
+    </span>
   );
 }
 
@@ -115,7 +147,7 @@ function Journey({ latency, flame }: { latency: RequestLatency; flame: Flame }) 
           p50 {duration(p50_ns)}, p95 {duration(p95_ns)}, p99 {duration(p99_ns)}
         </span>
       </p>
-      <Way latency={latency} />
+      <Way latency={latency} flame={flame} />
       {inside.map((each) => (
         <Inside key={processName(each.process)} inside={each} flame={flame} />
       ))}

@@ -30,7 +30,7 @@ export function Report({ diagnosis, flame, subject, verify, children }: Props) {
   return (
     <div class="diagnosis" data-diagnosis>
       <div class="diagnosis-tools">
-        <ProcessChoice diagnosis={diagnosis} pid={flame.pid} of={`${subject.of} ${subject.id}`} />
+        <ProcessChoice diagnosis={diagnosis} subject={subject} />
         <span class="push" />
         {children}
         <button type="button" onClick={() => void copyAnswer(checkups.report(subject), "Report")}>

@@ -9,7 +9,7 @@
 //! frequency, caches. Totals, which nothing inside of a run can correct for that, have
 //! [`BETWEEN_RUNS`] in their intervals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use profiler_model::{
     Pair,
@@ -41,6 +41,8 @@ pub struct Side {
     pub rows: Vec<SideRow>,
     pub findings: Vec<FindingName>,
     pub processes: Vec<SideProcess>,
+    /// Of the same target, and not compared.
+    pub other_processes: Vec<SideProcess>,
     /// `None`: a document of an earlier version, which does not say so.
     pub not_measured: Option<Vec<Measurement>>,
 }
@@ -78,6 +80,11 @@ impl Side {
             rows: rows.collect(),
             findings: findings.collect(),
             processes: diagnosis.processes.iter().map(SideProcess::of).collect(),
+            other_processes: diagnosis
+                .other_processes
+                .iter()
+                .map(SideProcess::of)
+                .collect(),
             not_measured: Some(diagnosis.not_measured.clone()),
         }
     }
@@ -122,10 +129,17 @@ fn changes(a: &Side, b: &Side) -> CheckupComparison {
     let findings = findings(a, b);
     CheckupComparison {
         verdict: verdict(&totals, &rows, &findings, &titles(a, b)),
+        programs: programs(&a.processes, &b.processes),
+        other_programs: programs(&a.other_processes, &b.other_processes),
         totals,
         rows,
         findings,
     }
+}
+
+fn programs(a: &[SideProcess], b: &[SideProcess]) -> Vec<String> {
+    let names = a.iter().chain(b).map(|process| process.program.clone());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// A number that is known exactly for its window, with the doubt that this many samples would have about

@@ -20,6 +20,7 @@ fn side(samples: u64, us: f64, rows: &[(&str, u64)]) -> Side {
             .collect(),
         findings: Vec::new(),
         processes: Vec::new(),
+        other_processes: Vec::new(),
         not_measured: None,
     }
 }

@@ -19,8 +19,10 @@ pub struct DiagnosisInput<'a> {
     pub requests: Option<&'a RequestTable>,
     pub observed: Option<&'a Observed>,
     pub event_loop: Option<&'a EventLoopReport>,
-    /// Only these processes, which the profiles are cut to already; empty takes all.
+    /// Only these processes; empty takes all.
     pub pids: Vec<u32>,
+    /// Only requests to these processes; empty takes all.
+    pub requests_to: Vec<u32>,
     /// What is known to be missing, as sentences; also the gaps of what was observed.
     pub limits: Vec<String>,
 }
@@ -31,6 +33,18 @@ impl<'a> DiagnosisInput<'a> {
         if !self.pids.is_empty() {
             return self.pids.iter().copied().collect();
         }
+        self.sampled()
+    }
+
+    /// Processes whose requests are looked at.
+    pub(super) fn answering(&self) -> BTreeSet<u32> {
+        if !self.requests_to.is_empty() {
+            return self.requests_to.iter().copied().collect();
+        }
+        self.sampled()
+    }
+
+    fn sampled(&self) -> BTreeSet<u32> {
         let profiles = [self.on_cpu, self.off_cpu].into_iter().flatten();
         profiles
             .flat_map(|profile| {

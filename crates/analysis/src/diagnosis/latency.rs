@@ -25,7 +25,7 @@ pub(super) fn latency(
     };
     let undecoded = table.counters.undecoded_connections;
     let unread = format!("{undecoded} connections are encrypted or speak what is not known here");
-    let mut found = latencies_of(table, &input.pids());
+    let mut found = latencies_of(table, &input.answering());
     if found.is_empty() {
         let why = if table.is_damaged {
             "what was recorded cannot be read".to_owned()

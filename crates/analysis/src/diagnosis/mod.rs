@@ -25,6 +25,7 @@ mod interval;
 mod matrix;
 
 mod input;
+mod scope;
 mod coverage;
 mod totals;
 mod workers;
@@ -51,6 +52,7 @@ pub use loops::event_loops;
 pub use place::place;
 pub use proof::KnownNames;
 pub use rules::{DiagnosisRules, DiagnosisRulesError};
+pub use scope::pids_of;
 
 use findings::FindingContext;
 use inside::Recorded;
@@ -67,6 +69,7 @@ use profiler_model::{
     percent,
     printable::printable,
 };
+use scope::Cut;
 
 use crate::idle::IdleRules;
 
@@ -101,8 +104,10 @@ fn sampled_time<'a>(profile: &'a Profile, limits: &mut Vec<String>) -> Cow<'a, P
 }
 
 /// Diagnoses what the evidence shows. Blocks for as long as it takes to go over the samples a few times.
-pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput<'_>) -> Diagnosis {
-    let mut limits = input.limits.clone();
+pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, whole: &DiagnosisInput<'_>) -> Diagnosis {
+    let mut limits = whole.limits.clone();
+    let cut = Cut::of(whole);
+    let input = &cut.input(whole);
     let empty = ProfileBuilder::new(0, 1, Clock::Unknown).finish();
     let on_cpu = input.on_cpu.filter(|profile| has_samples(profile));
     let sampled = sampled_time(on_cpu.unwrap_or(&empty), &mut limits);
@@ -118,11 +123,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
         );
     }
     let switches = waits.map(|profile| Switches::of(rules, profile));
-    let busy = waits.map(|profile| {
-        let mut profile = profile.clone();
-        idle.apply(&mut profile, IdleMode::Hide);
-        profile
-    });
+    let busy = waits.map(|profile| without_idle(idle, profile));
     let workers = workers::workers(rules, input, on_cpu.map(|_| &sums), busy.as_ref());
     let requests = totals.requests.as_ref().map(|requests| requests.count);
     let network = network::network(input, requests, &mut limits);
@@ -145,15 +146,22 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
     if configuration.is_none() {
         limits.push("What is configured now: no process was asked, or none could be.".to_owned());
     }
-    let throttled = workers
-        .throttled
-        .is_some_and(|quota| quota.throttled_ns > 0);
-    let recorded = input.requests.map(|table| {
-        let on_cpu = on_cpu.map(|_| (profile, &sums));
-        Recorded::new(table, on_cpu, busy.as_ref(), input.edges, throttled)
-    });
-    let (latency, no_latency) = latency::latency(input, recorded.as_ref(), &mut limits);
+    let all = Everything::of(idle, whole);
+    let sums_of_all = all.as_ref().map(|all| CellSums::of(rules, &all.sampled));
+    let (sampled_of_all, busy_of_all) = match (&all, &sums_of_all) {
+        (Some(all), Some(sums)) => (Some((&*all.sampled, sums)), all.busy.as_ref()),
+        _ => (on_cpu.map(|_| (profile, &sums)), busy.as_ref()),
+    };
+    let throttled = totals::throttled(whole).is_some_and(|quota| quota.throttled_ns > 0);
+    let recorded = input
+        .requests
+        .map(|table| Recorded::new(table, sampled_of_all, busy_of_all, input.edges, throttled));
+    let (latency, no_latency) = latency::latency(whole, recorded.as_ref(), &mut limits);
     let processes = processes(rules, profile, &sums);
+    let other_processes = match (&all, &sums_of_all) {
+        (Some(all), Some(sums)) => others(rules, &all.sampled, sums, &whole.pids),
+        _ => Vec::new(),
+    };
     let sets = sets_of(rules, input);
     let facts = Measurements {
         rules,
@@ -199,6 +207,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
                 .map(|path| path.display().to_string()),
         },
         processes,
+        other_processes,
         window: window(input),
         coverage,
         totals,
@@ -212,6 +221,45 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, input: &DiagnosisInput
         not_measured,
         limits,
     }
+}
+
+/// What a diagnosis of some processes needs of all: their latency is not theirs alone.
+struct Everything<'a> {
+    sampled: Cow<'a, Profile>,
+    busy: Option<Profile>,
+}
+
+impl<'a> Everything<'a> {
+    /// `None`: the diagnosis is about all.
+    fn of(idle: &IdleRules, whole: &DiagnosisInput<'a>) -> Option<Self> {
+        let on_cpu = whole.on_cpu.filter(|profile| has_samples(profile))?;
+        if whole.pids.is_empty() {
+            return None;
+        }
+        let waits = whole.off_cpu.filter(|profile| input::has_waits(profile));
+        Some(Self {
+            // The limits are those of the processes that the diagnosis is about.
+            sampled: sampled_time(on_cpu, &mut Vec::new()),
+            busy: waits.map(|profile| without_idle(idle, profile)),
+        })
+    }
+}
+
+fn without_idle(idle: &IdleRules, profile: &Profile) -> Profile {
+    let mut profile = profile.clone();
+    idle.apply(&mut profile, IdleMode::Hide);
+    profile
+}
+
+fn others(
+    rules: &DiagnosisRules,
+    all: &Profile,
+    sums: &CellSums<'_>,
+    pids: &[u32],
+) -> Vec<DiagnosedProcess> {
+    let mut found = processes(rules, all, sums);
+    found.retain(|process| !pids.contains(&process.pid));
+    found
 }
 
 fn not_measured(

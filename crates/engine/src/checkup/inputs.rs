@@ -4,12 +4,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use profiler_analysis::{
     comparison,
-    diagnosis::{DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of, place},
+    diagnosis::{
+        DiagnosisInput, DiagnosisRules, diagnose, event_loops as loops_of, pids_of, place,
+    },
     idle::IdleRules,
 };
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
-    CheckupRecord, EdgeTable, EventLoopTable, PodNames, Profile, RequestTable, diagnosis::Diagnosis,
+    CheckupRecord, EdgeTable, EventLoopTable, PodNames, Profile, RequestTable,
+    diagnosis::{Diagnosis, DiagnosisScope},
 };
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
@@ -24,8 +27,9 @@ pub struct CheckupInputs {
     pub event_loops: Option<EventLoopTable>,
     /// The pod that was measured, for the settings of findings.
     pub pod: Option<Arc<PodNames>>,
-    /// Only these processes, which the profiles are cut to already; empty takes all.
-    pub pids: Vec<u32>,
+    /// Only this process, its latency too; without one `scope` decides.
+    pub pid: Option<u32>,
+    pub scope: DiagnosisScope,
     /// What is known to be missing, as sentences.
     pub limits: Vec<String>,
 }
@@ -41,7 +45,8 @@ impl CheckupInputs {
             record,
             event_loops,
             pod,
-            pids,
+            pid,
+            scope,
             mut limits,
         } = self;
         let observed = record.as_ref().map(|record| &record.observed);
@@ -49,6 +54,12 @@ impl CheckupInputs {
             let gaps = observed.gaps.iter();
             gaps.map(|gap| sentence(gap))
         }));
+        let profiles = [on_cpu.as_ref(), off_cpu.as_ref()];
+        let requests_to: Vec<u32> = pid.into_iter().collect();
+        let pids = match pid {
+            Some(pid) => vec![pid],
+            None => pids_of(scope, rules, profiles),
+        };
         let event_loop = loops_of(event_loops, &pids, on_cpu.as_ref(), off_cpu.as_ref());
         let input = DiagnosisInput {
             on_cpu: on_cpu.as_ref(),
@@ -58,6 +69,7 @@ impl CheckupInputs {
             observed,
             event_loop: event_loop.as_ref(),
             pids,
+            requests_to,
             limits,
         };
         let mut diagnosis = diagnose(rules, idle, &input);

@@ -6,6 +6,7 @@
 
 mod findings;
 mod rules;
+mod scope;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,6 +17,7 @@ pub use findings::{
     CellChoice, Confidence, EvidenceFrame, Finding, FindingSetting, Saving, Severity,
 };
 pub use rules::{ListedFinding, ListedRule, RuleOrigin, RuleSets};
+pub use scope::DiagnosisScope;
 
 /// Which part of a process costs what. Shares are percent of the time of the on-CPU samples in the
 /// selection; `low` and `high` are their 95 % interval. Null is not known, and `limits` says why.
@@ -30,8 +32,12 @@ pub struct Diagnosis {
     #[schema(required)]
     pub latency: Vec<Latency>,
     pub rules: RulesInForce,
-    /// Most samples first.
+    /// Those that this is about. Most samples first.
     pub processes: Vec<DiagnosedProcess>,
+    /// The others that have samples: latency is theirs too, all else is not about them. Shares are of all processes.
+    #[serde(default)]
+    #[schema(required)]
+    pub other_processes: Vec<DiagnosedProcess>,
     pub window: DiagnosedWindow,
     pub coverage: Coverage,
     pub totals: Totals,

@@ -142,6 +142,10 @@ impl From<checkup::CheckupState> for CheckupState {
 pub(in crate::api) struct CheckupComparison {
     a: String,
     b: String,
+    /// Whose CPU time is compared, each once. Untrusted.
+    programs: Vec<String>,
+    /// Of the same targets, and not compared. Untrusted.
+    other_programs: Vec<String>,
     totals: ComparedTotals,
     /// The largest change first.
     rows: Vec<ComparedRow>,
@@ -153,6 +157,8 @@ impl CheckupComparison {
     /// `names` are the check-ups `a` and `b`.
     pub(in crate::api) fn new(names: [String; 2], found: comparison::CheckupComparison) -> Self {
         let comparison::CheckupComparison {
+            programs,
+            other_programs,
             totals,
             rows,
             findings,
@@ -162,6 +168,8 @@ impl CheckupComparison {
         Self {
             a,
             b,
+            programs,
+            other_programs,
             totals,
             rows,
             findings,

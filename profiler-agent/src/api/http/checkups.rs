@@ -12,7 +12,10 @@ use profiler_analysis::{
     comparison::{Side, compare},
     render::report,
 };
-use profiler_model::{Selection, TaskKind, TaskState, diagnosis::Diagnosis};
+use profiler_model::{
+    Selection, TaskKind, TaskState,
+    diagnosis::{Diagnosis, DiagnosisScope},
+};
 
 use super::{
     diagnosis::{DiagnosisParameters, answer, written},
@@ -22,7 +25,7 @@ use crate::api::{
     dto::{Checkup, CheckupComparison, CreateCheckup, Problem},
     error::ApiError,
     extract::JsonBody,
-    parameters::{Given, parameters},
+    parameters::{Given, one_of, parameters},
     state::{ApiState, blocking},
 };
 use profiler_engine::checkup::{
@@ -31,8 +34,10 @@ use profiler_engine::checkup::{
 
 parameters! {
     pub(in crate::api) struct ProcessParameter {
-        /// Only this process
+        /// Only this process, its latency too
         pid: Option<u32> = "a process number",
+        /// Whose CPU time: `sidecar` (default) where the target has just one, else all; or `all`
+        scope: Option<DiagnosisScope> = one_of(DiagnosisScope::ALL.map(DiagnosisScope::name)),
     }
 }
 
@@ -155,7 +160,7 @@ pub(in crate::api) async fn show_diagnosis(
     let checkup = state.parts.checkups.get(&name(id)?).await?;
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
-    let found = diagnose(&state, &checkup, process.pid).await?;
+    let found = diagnose(&state, &checkup, process).await?;
     Ok(answer(&found, &form, &format!("check-up {}", checkup.id)))
 }
 
@@ -169,6 +174,8 @@ parameters! {
         pid_a: Option<u32> = "a process number",
         /// Only this process of the later one
         pid_b: Option<u32> = "a process number",
+        /// Without a process: `sidecar` (default) where the target has just one, else all; or `all`
+        scope: Option<DiagnosisScope> = one_of(DiagnosisScope::ALL.map(DiagnosisScope::name)),
     }
 }
 
@@ -193,15 +200,25 @@ pub(in crate::api) async fn compare_two(
     State(state): State<ApiState>,
     Given((parameters, form)): Given<(CompareParameters, DiagnosisParameters)>,
 ) -> Result<Response, ApiError> {
-    let CompareParameters { a, b, pid_a, pid_b } = parameters;
+    let CompareParameters {
+        a,
+        b,
+        pid_a,
+        pid_b,
+        scope,
+    } = parameters;
     let names = [a, b];
     // Both exist before the first is worked on.
     let earlier = state.parts.checkups.get(&names[0]).await?;
     let later = state.parts.checkups.get(&names[1]).await?;
     check_ended([&earlier, &later])?;
     let _turn = state.render_turn().await?;
-    let a = Side::of(&diagnose(&state, &earlier, pid_a).await?);
-    let b = Side::of(&diagnose(&state, &later, pid_b).await?);
+    let side = async |checkup, pid| -> Result<Side, ApiError> {
+        let found = diagnose(&state, checkup, ProcessParameter { pid, scope }).await?;
+        Ok(Side::of(&found))
+    };
+    let a = side(&earlier, pid_a).await?;
+    let b = side(&later, pid_b).await?;
     let found = compare(&a, &b)?;
     Ok(written(
         &form,
@@ -218,9 +235,9 @@ fn name(id: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
 pub(super) async fn diagnose(
     state: &ApiState,
     checkup: &checkup::Checkup,
-    pid: Option<u32>,
+    process: ProcessParameter,
 ) -> Result<Diagnosis, ApiError> {
-    let inputs = inputs(state, checkup, pid).await?;
+    let inputs = inputs(state, checkup, process).await?;
     let rules = Arc::clone(&state.parts.diagnosis_rules);
     let idle = Arc::clone(&state.parts.idle_rules);
     blocking(move || inputs.diagnose(&rules, &idle)).await
@@ -230,10 +247,11 @@ pub(super) async fn diagnose(
 async fn inputs(
     state: &ApiState,
     checkup: &checkup::Checkup,
-    pid: Option<u32>,
+    process: ProcessParameter,
 ) -> Result<CheckupInputs, ApiError> {
     let mut inputs = CheckupInputs {
-        pids: pid.into_iter().collect(),
+        pid: process.pid,
+        scope: process.scope.unwrap_or_default(),
         ..CheckupInputs::default()
     };
     if checkup.state == CheckupState::Running {
@@ -241,10 +259,6 @@ async fn inputs(
             .limits
             .push("The check-up still runs: this is from its results so far.".to_owned());
     }
-    let selection = Selection {
-        pids: inputs.pids.clone(),
-        ..Selection::default()
-    };
     for kind in checkup::KINDS {
         let Some(task) = checkup.task(kind) else {
             let what = what(kind);
@@ -258,7 +272,7 @@ async fn inputs(
         inputs.limits.extend(failure(task));
         match kind {
             TaskKind::OnCpu => {
-                let profile = read(state, task.id, selection.clone()).await?;
+                let profile = read(state, task.id, Selection::default()).await?;
                 inputs.pod = pod_of(&profile, state.parts.table.names());
                 inputs.on_cpu = Some(profile);
                 inputs.event_loops = state.parts.engine.event_loops(task.id).await?;
@@ -270,7 +284,7 @@ async fn inputs(
                 }
             }
             TaskKind::OffCpu => {
-                inputs.off_cpu = Some(read(state, task.id, selection.clone()).await?);
+                inputs.off_cpu = Some(read(state, task.id, Selection::default()).await?);
             }
             TaskKind::Requests => {
                 let edges = state.parts.engine.edges(task.id).await?;

@@ -9,7 +9,7 @@ use profiler_model::{
     overview::{Overview, OverviewRow},
 };
 
-use super::checkups::diagnose;
+use super::checkups::{ProcessParameter, diagnose};
 use crate::api::{
     dto::{NodeOverview, Problem, RowCheckup},
     error::ApiError,
@@ -99,7 +99,11 @@ fn verdict(state: &ApiState, checkup: &Checkup) -> Option<String> {
             // Memory is short; another caller may try.
             return state.verdicts.give_up();
         };
-        let found = diagnose(&state, &checkup, None).await;
+        let process = ProcessParameter {
+            pid: None,
+            scope: None,
+        };
+        let found = diagnose(&state, &checkup, process).await;
         let found = found.inspect_err(|error| {
             tracing::debug!(
                 checkup = id,

@@ -20,6 +20,8 @@ struct Document {
     matrix: Matrix,
     findings: Vec<Titled>,
     processes: Vec<Process>,
+    #[serde(default)]
+    other_processes: Vec<Process>,
     /// Missing in documents of earlier versions.
     not_measured: Option<Vec<Measurement>>,
 }
@@ -93,6 +95,7 @@ fn parse(text: &str) -> Result<Side> {
         matrix,
         findings,
         processes,
+        other_processes,
         not_measured,
     } = document;
     ensure!(
@@ -110,20 +113,20 @@ fn parse(text: &str) -> Result<Side> {
             .into_iter()
             .map(|Titled { id, title }| FindingName { id, title })
             .collect(),
-        processes: processes
-            .iter()
-            .map(|process| {
-                let Process {
-                    comm,
-                    exe,
-                    rule_set,
-                    share_percent,
-                } = process;
-                SideProcess::named(comm, exe, rule_set, *share_percent)
-            })
-            .collect(),
+        processes: processes.iter().map(named).collect(),
+        other_processes: other_processes.iter().map(named).collect(),
         not_measured,
     })
+}
+
+fn named(process: &Process) -> SideProcess {
+    let Process {
+        comm,
+        exe,
+        rule_set,
+        share_percent,
+    } = process;
+    SideProcess::named(comm, exe, rule_set, *share_percent)
 }
 
 fn rows_of(matrix: Matrix) -> Vec<SideRow> {

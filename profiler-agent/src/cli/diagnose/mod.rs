@@ -51,7 +51,8 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         requests: gathered.requests,
         record: Some(gathered.record),
         event_loops: gathered.event_loops,
-        pids: Vec::new(),
+        pid: None,
+        scope: args.scope,
         limits: gathered.limits,
     };
     let diagnosis = inputs.diagnose(&rules, &idle);

@@ -139,6 +139,10 @@ export interface components {
             readonly a: string;
             readonly b: string;
             readonly findings: components["schemas"]["ComparedFindings"];
+            /** @description Of the same targets, and not compared. Untrusted. */
+            readonly other_programs: readonly string[];
+            /** @description Whose CPU time is compared, each once. Untrusted. */
+            readonly programs: readonly string[];
             /** @description The largest change first. */
             readonly rows: readonly components["schemas"]["ComparedRow"][];
             readonly totals: components["schemas"]["ComparedTotals"];
@@ -573,7 +577,9 @@ export interface components {
             readonly network: components["schemas"]["DiagnosedNetwork"] | null;
             /** @description What nothing is known of. A verdict without findings says nothing about these. */
             readonly not_measured: readonly components["schemas"]["Measurement"][];
-            /** @description Most samples first. */
+            /** @description The others that have samples: latency is theirs too, all else is not about them. Shares are of all processes. */
+            readonly other_processes: readonly components["schemas"]["DiagnosedProcess"][];
+            /** @description Those that this is about. Most samples first. */
             readonly processes: readonly components["schemas"]["DiagnosedProcess"][];
             readonly rules: components["schemas"]["DiagnosisRules"];
             readonly totals: components["schemas"]["DiagnosisTotals"];

@@ -3,12 +3,13 @@
 use profiler_model::{
     Edge, EdgeNamespaces, EdgeTable, Endpoint, RequestEdge, RequestTable, SideMetrics, ThreadState,
     Transfer, Window,
+    diagnosis::{DiagnosedProcess, DiagnosisScope},
     latency::{LatencyActivityKind as Kind, LatencyInside},
 };
 
 use super::{PERIOD_NS, Sample, embedded, profile};
 use crate::{
-    diagnosis::{DiagnosisInput, diagnose},
+    diagnosis::{DiagnosisInput, diagnose, pids_of},
     idle::IdleRules,
     latency::samples::{REQUESTS, edge, end, operation},
 };
@@ -215,6 +216,7 @@ fn a_process_that_was_not_recorded_is_unknown_inside() {
             on_cpu: Some(&on_cpu),
             off_cpu: Some(&waits),
             requests: Some(&requests),
+            requests_to: pids.clone(),
             pids,
             ..DiagnosisInput::default()
         };
@@ -391,4 +393,53 @@ fn a_long_poll_is_nothing_that_requests_wait_for() {
     let waits = [spent(WORKER, POLL, ThreadState::Interruptible, 90)];
     let (_, inside) = sentence(&table(100, 30_000), &[computing(5)], &waits);
     assert_eq!(kinds(inside), [(Kind::Suspended, 95), (Kind::Running, 5)]);
+}
+
+/// The CPU time of the sidecar, the latency of all.
+#[test]
+fn a_sidecar_is_diagnosed_and_latency_is_that_of_the_whole_pod() {
+    let envoy = |pid| Sample {
+        process: "envoy",
+        thread: "wrk:worker_0",
+        pid,
+        tid: pid,
+        ..computing(5)
+    };
+    let rules = embedded();
+    let scope = |samples: &[Sample<'_>], scope| {
+        let on_cpu = profile(samples, SECONDS);
+        pids_of(scope, &rules, [Some(&on_cpu), None])
+    };
+    let sidecar = DiagnosisScope::Sidecar;
+    let app = || computing(2);
+    assert_eq!(scope(&[envoy(20), app()], sidecar), [20]);
+    assert!(scope(&[envoy(20), app()], DiagnosisScope::All).is_empty());
+    // Which of two is the sidecar is not known, and one alone is all there is.
+    assert!(scope(&[envoy(20), envoy(21), app()], sidecar).is_empty());
+    assert!(scope(&[envoy(20)], sidecar).is_empty());
+
+    let on_cpu = profile(&[envoy(20), app()], SECONDS);
+    let waits = [spent(WORKER, SLEEP, ThreadState::Interruptible, 97)];
+    let waits = profile(&waits, SECONDS);
+    let requests = table(100, 0);
+    let input = DiagnosisInput {
+        on_cpu: Some(&on_cpu),
+        off_cpu: Some(&waits),
+        requests: Some(&requests),
+        pids: vec![20],
+        ..DiagnosisInput::default()
+    };
+    let found = diagnose(&rules, &IdleRules::new(None).unwrap(), &input);
+    assert!(
+        found.verdict.contains("asleep in a timer 97.0 ms"),
+        "{}",
+        found.verdict
+    );
+    assert!(found.verdict.contains("in envoy (20)"), "{}", found.verdict);
+    let pids = |processes: &[DiagnosedProcess]| -> Vec<u32> {
+        processes.iter().map(|process| process.pid).collect()
+    };
+    assert_eq!(pids(&found.processes), [20]);
+    assert_eq!(pids(&found.other_processes), [APP]);
+    assert_eq!(found.coverage.samples, found.processes[0].samples);
 }

@@ -4,10 +4,12 @@ use profiler_model::comparison::{
     CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals, FindingName,
 };
 
-use super::document::{Block, Inline, plain};
+use super::document::{Block, Inline, Piece, plain};
 
 pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     let CheckupComparison {
+        programs,
+        other_programs,
         totals,
         rows,
         findings,
@@ -17,10 +19,26 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
         Block::Heading("What changed".to_owned()),
         Block::Paragraph(plain(verdict.clone())),
     ];
+    if !other_programs.is_empty() {
+        let mut line = named("CPU time is that of ", programs);
+        line.extend(named("; not compared: ", other_programs));
+        blocks.push(Block::Paragraph(line));
+    }
     blocks.extend(of_totals(totals));
     blocks.extend(of_rows(rows));
     blocks.extend(of_findings(findings));
     blocks
+}
+
+fn named(text: &str, programs: &[String]) -> Inline {
+    let mut line = plain(text);
+    for (at, program) in programs.iter().enumerate() {
+        if at > 0 {
+            line.push(Piece::Plain(", ".to_owned()));
+        }
+        line.push(Piece::Quoted(program.clone()));
+    }
+    line
 }
 
 fn of_totals(totals: &ComparedTotals) -> Option<Block> {

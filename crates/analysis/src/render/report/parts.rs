@@ -74,6 +74,16 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
         });
         blocks.push(Block::Bullets(lines.collect()));
     }
+    if !diagnosis.other_processes.is_empty() {
+        let mut line = plain("CPU time, waits and findings are not those of ");
+        for (at, process) in diagnosis.other_processes.iter().take(THREADS).enumerate() {
+            line.push(Piece::Plain(if at > 0 { ", " } else { "" }.to_owned()));
+            line.push(Piece::Quoted(process.comm.clone()));
+            line.push(Piece::Plain(format!(" (pid {})", process.pid)));
+        }
+        line.push(Piece::Plain("; with the scope `all` they are.".to_owned()));
+        blocks.push(Block::Paragraph(line));
+    }
     blocks
 }
 

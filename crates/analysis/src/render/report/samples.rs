@@ -78,6 +78,7 @@ pub fn rich(hostile: &str) -> Diagnosis {
                 share_percent: 50.0,
             })
             .to_vec(),
+        other_processes: Vec::new(),
         window: model::DiagnosedWindow {
             from_ns: 0,
             to_ns: 10_000_000_000,
@@ -242,6 +243,8 @@ pub fn rich(hostile: &str) -> Diagnosis {
 
 pub fn changed() -> CheckupComparison {
     CheckupComparison {
+        programs: vec!["envoy".into()],
+        other_programs: vec!["mesh-server".into()],
         totals: comparison::ComparedTotals {
             cpu_us_per_request: Some(comparison::ComparedTotal {
                 a: 140.0,
