@@ -1,10 +1,15 @@
 //! "Why is this pod slow?": the sentence of `diagnose` against causes that the test makes itself, in a real mesh.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use profiler_tests::{
     agent, assert_measured,
-    mesh::{AppTrouble, Mesh, MeshOptions},
+    cgroup::{Cgroup, cpu_hierarchy},
+    mesh::{AppTrouble, CLIENT_ADDRESS, Mesh, MeshOptions},
     workload::Workload,
 };
 use serde_json::{Value, json};
@@ -66,11 +71,19 @@ fn steady() -> MeshOptions {
 }
 
 /// The document of `diagnose` about the pod of the server: its sidecar and its app.
-fn diagnose(mesh: &Mesh) -> Value {
+fn diagnose(mesh: &Mesh, more: &[&str]) -> Value {
     let report = mesh.report();
-    let pids = [report.server_envoy_pid, report.server_pid].map(|pid| format!("--pid={pid}"));
+    diagnosed(&[report.server_envoy_pid, report.server_pid], more)
+}
+
+fn diagnosed(pids: &[u32], more: &[&str]) -> Value {
+    let pids: Vec<String> = pids.iter().map(|pid| format!("--pid={pid}")).collect();
     let duration = format!("--duration={SECONDS}s");
-    let arguments = ["diagnose", &pids[0], &pids[1], &duration, "--json"];
+    let arguments: Vec<&str> = ["diagnose", &duration, "--json"]
+        .into_iter()
+        .chain(pids.iter().map(String::as_str))
+        .chain(more.iter().copied())
+        .collect();
     let limit = Duration::from_secs(SECONDS) + 4 * START + EXIT;
     let (status, output, errors) = agent::run(&arguments, limit).unwrap();
     assert_eq!(status.code(), Some(0), "{errors}");
@@ -92,6 +105,23 @@ fn way(diagnosis: &Value, pid: u32) -> &Value {
     latency
 }
 
+/// What a process did meanwhile.
+fn inside(latency: &Value, pid: u32) -> &Value {
+    let mut all = latency["inside"].as_array().unwrap().iter();
+    let found = all.find(|inside| inside["process"]["pid"] == pid);
+    found.unwrap_or_else(|| panic!("nothing inside of {pid}: {latency:#}"))
+}
+
+fn activity<'a>(inside: &'a Value, kind: &str) -> &'a Value {
+    let mut all = inside["activities"].as_array().unwrap().iter();
+    let found = all.find(|activity| activity["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind}: {inside:#}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
 #[track_caller]
 fn near(found: &Value, injected: Duration, what: &str) {
     let found = found.as_f64().unwrap_or_else(|| panic!("{what}: {found}")) / 1e6;
@@ -106,7 +136,8 @@ fn near(found: &Value, injected: Duration, what: &str) {
 fn check(case: &Case) {
     let mut mesh = Mesh::up(&case.options).unwrap();
     mesh.start_load().unwrap();
-    let diagnosis = diagnose(&mesh);
+    let tls: &[&str] = if case.options.mtls { &["--tls"] } else { &[] };
+    let diagnosis = diagnose(&mesh, tls);
     let report = mesh.report();
     let latency = way(&diagnosis, report.server_envoy_pid);
     let pid = if case.is_sidecar {
@@ -114,9 +145,7 @@ fn check(case: &Case) {
     } else {
         report.server_pid
     };
-    let inside = latency["inside"].as_array().unwrap();
-    let inside = inside.iter().find(|inside| inside["process"]["pid"] == pid);
-    let inside = inside.unwrap_or_else(|| panic!("nothing inside of {pid}: {latency:#}"));
+    let inside = inside(latency, pid);
     near(&inside["mean_ns"], TIME, "time in the process");
     let leading = &inside["activities"][0];
     assert_eq!(leading["kind"], case.kind, "{inside:#}");
@@ -140,6 +169,17 @@ fn an_app_that_sleeps() {
         "asleep",
         "in slow-app (asleep in a timer ",
     ));
+}
+
+#[test]
+fn an_app_that_sleeps_behind_mutual_tls() {
+    let mut case = app(
+        AppTrouble::Asleep,
+        "asleep",
+        "in slow-app (asleep in a timer ",
+    );
+    case.options.mtls = true;
+    check(&case);
 }
 
 #[test]
@@ -210,18 +250,14 @@ fn requests_that_wait_for_each_other() {
     })
     .unwrap();
     mesh.start_load().unwrap();
-    let diagnosis = diagnose(&mesh);
+    let diagnosis = diagnose(&mesh, &[]);
     let pid = mesh.report().server_envoy_pid;
     let latency = way(&diagnosis, pid);
     let inside = &latency["inside"][0];
     assert_eq!(inside["process"]["pid"], pid, "{latency:#}");
-    let of = |kind: &str| {
-        let mut all = inside["activities"].as_array().unwrap().iter();
-        let found = all.find(|activity| activity["kind"] == kind);
-        found.unwrap_or_else(|| panic!("no {kind}: {inside:#}"))["mean_ns"].clone()
-    };
-    near(&of("running"), TIME, "running");
-    near(&of("queued"), TIME, "queued");
+    for kind in ["running", "queued"] {
+        near(&activity(inside, kind)["mean_ns"], TIME, kind);
+    }
     let text = sentence(latency);
     assert!(text.contains("queued behind other requests"), "{text}");
     stop_load(&mut mesh);
@@ -247,17 +283,10 @@ fn a_neighbour_that_takes_the_cpu() {
         .args([&program])
         .start()
         .unwrap();
-    let diagnosis = diagnose(&mesh);
+    let diagnosis = diagnose(&mesh, &["--scope=all"]);
     let latency = way(&diagnosis, mesh.report().server_envoy_pid);
-    let inside = latency["inside"].as_array().unwrap();
-    let inside = inside.iter().find(|inside| inside["process"]["pid"] == pid);
-    let inside = inside.unwrap_or_else(|| panic!("nothing inside of {pid}: {latency:#}"));
-    let of = |kind: &str| {
-        let mut all = inside["activities"].as_array().unwrap().iter();
-        let found = all.find(|activity| activity["kind"] == kind);
-        found.unwrap_or_else(|| panic!("no {kind}: {inside:#}"))
-    };
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let inside = inside(latency, pid);
+    let of = |kind: &str| activity(inside, kind);
     let threads = diagnosis["workers"]["threads"].as_array().unwrap();
     let busiest = threads
         .iter()
@@ -281,11 +310,104 @@ fn a_neighbour_that_takes_the_cpu() {
     stop_load(&mut mesh);
 }
 
+/// Two requests at once, and one connection to the app: each waits for the other.
+#[test]
+fn a_full_connection_pool() {
+    let mut mesh = Mesh::up(&MeshOptions {
+        inbound_connections: 1,
+        connections: 2,
+        rps: 0,
+        ..app(AppTrouble::Asleep, "", "").options
+    })
+    .unwrap();
+    mesh.start_load().unwrap();
+    let diagnosis = diagnose(&mesh, &[]);
+    let report = mesh.report();
+    let latency = way(&diagnosis, report.server_envoy_pid);
+    let held = activity(inside(latency, report.server_envoy_pid), "suspended");
+    near(&held["mean_ns"], TIME, "waiting for a connection");
+    let asleep = activity(inside(latency, report.server_pid), "asleep");
+    near(&asleep["mean_ns"], TIME, "asleep");
+    let text = sentence(latency);
+    assert_measured!(
+        text.contains("for a free connection: its only one to slow-app "),
+        "{text}"
+    );
+    stop_load(&mut mesh);
+}
+
+/// The app gets less CPU time than it asks for, and how long it waits the kernel says.
+#[test]
+fn a_cpu_quota() {
+    const PERIOD_US: u64 = 50_000;
+    let cgroup = Cgroup::create(&cpu_hierarchy(), "quota", "app").unwrap();
+    cgroup.limit_cpu(PERIOD_US / 5, PERIOD_US).unwrap();
+    let mut mesh = Mesh::up(&app(AppTrouble::Computing, "", "").options).unwrap();
+    let report = mesh.report();
+    let procs = cgroup.path().join("cgroup.procs");
+    std::fs::write(procs, report.server_pid.to_string()).unwrap();
+    mesh.start_load().unwrap();
+    let (began, before) = (Instant::now(), cgroup.throttled().unwrap());
+    let diagnosis = diagnose(&mesh, &[]);
+    let throttled = cgroup.throttled().unwrap().saturating_sub(before);
+    let requests = began.elapsed().as_secs_f64() * f64::from(REQUESTS_PER_SECOND);
+    let latency = way(&diagnosis, report.server_envoy_pid);
+    let waits = activity(inside(latency, report.server_pid), "waiting_for_cpu");
+    near(
+        &waits["mean_ns"],
+        throttled.div_f64(requests),
+        "waiting for a CPU",
+    );
+    let text = sentence(latency);
+    assert!(text.contains("its quota being used up"), "{text}");
+    stop_load(&mut mesh);
+}
+
+/// One in ten segments with a request is lost on the way to the other pod, and sent again when its timer ends.
+#[test]
+fn packet_loss() {
+    /// The least that the kernel waits for an acknowledgement.
+    const TIMER: Duration = Duration::from_millis(200);
+    let mut mesh = Mesh::up(&steady()).unwrap();
+    // Requests alone are that long.
+    let rule = format!(
+        "INPUT -p tcp -s {CLIENT_ADDRESS} -m length --length 100: -m statistic --mode nth --every 10 --packet 0 -j DROP"
+    );
+    let at_server = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        mesh.server.netns.run(&words).unwrap()
+    };
+    at_server(&format!("iptables -w -A {rule}"));
+    mesh.start_load().unwrap();
+    let report = mesh.report();
+    let pids = [report.client_envoy_pid, report.client_pid.unwrap()];
+    let diagnosis = diagnosed(&pids, &[]);
+    let load = mesh.stop_load().unwrap().unwrap();
+    let listed = mesh
+        .server
+        .netns
+        .run(&["iptables", "-L", "INPUT", "1", "-v", "-x", "-n"]);
+    let listed = listed.unwrap();
+    let dropped: u32 = listed.split_whitespace().next().unwrap().parse().unwrap();
+    let requests = u32::try_from(load.requests).unwrap();
+    let latency = way(&diagnosis, report.client_envoy_pid);
+    let mut parts = latency["parts"].as_array().unwrap().iter();
+    let network = parts.find(|part| part["place"] == "network").unwrap();
+    near(&network["mean_ns"], TIMER * dropped / requests, "network");
+    let text = sentence(latency);
+    let (_, places) = text.split_once(": ").unwrap();
+    let first = places.split(')').next().unwrap();
+    assert!(
+        first.contains("between the two") && first.contains("of the segments were retransmitted"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_healthy_pod_is_accused_of_nothing() {
     let mut mesh = Mesh::up(&steady()).unwrap();
     mesh.start_load().unwrap();
-    let diagnosis = diagnose(&mesh);
+    let diagnosis = diagnose(&mesh, &[]);
     let latency = way(&diagnosis, mesh.report().server_envoy_pid);
     let text = sentence(latency);
     for word in ACCUSATIONS {

@@ -143,6 +143,8 @@ mod throttling;
 #[cfg(test)]
 mod ui;
 #[cfg(test)]
+mod ui_journeys;
+#[cfg(test)]
 mod ui_shell;
 #[cfg(test)]
 mod ui_stand_in;

@@ -163,7 +163,7 @@ fn a_slow_pod_comes_first_and_its_failure_is_said_with_numbers() {
     let count = &server["answered"]["count"];
     assert!(
         text.starts_with(&format!(
-            "100.0 % of its answers are errors (5xx): {count} of {count} in "
+            "100.0 % of its responses are errors (5xx): {count} of {count} in "
         )),
         "{text}"
     );
@@ -256,7 +256,7 @@ fn lost_segments_and_a_used_up_quota_are_said_of_those_who_have_them() {
     // Acknowledgements are lost as well, and those are not sent again.
     let share = again / (sent + again);
     assert_measured!((0.01..0.2).contains(&share), "{segments}");
-    let text = "of its TCP segments are sent again";
+    let text = "of its TCP segments are retransmitted";
     assert!(
         troubles(client).iter().any(|(_, said)| said.contains(text)),
         "{client:#}"

@@ -1,6 +1,9 @@
 //! Cgroups of our own for targets.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -76,6 +79,19 @@ impl Cgroup {
             write(level.join("cgroup.subtree_control"), "+memory".to_owned())?;
         }
         write(limited.join("memory.max"), bytes.to_string())
+    }
+
+    /// How long the kernel has held what is in it, for want of quota.
+    pub fn throttled(&self) -> Result<Duration> {
+        let text = std::fs::read_to_string(self.path.join("cpu.stat")).context("read cpu.stat")?;
+        let number = |key: &str| -> Option<u64> {
+            let mut lines = text.lines().filter_map(|line| line.strip_prefix(key));
+            lines.next()?.trim().parse().ok()
+        };
+        // v2 counts microseconds, v1 nanoseconds.
+        let micros = number("throttled_usec ").map(Duration::from_micros);
+        let found = micros.or_else(|| number("throttled_time ").map(Duration::from_nanos));
+        found.with_context(|| format!("no quotas in this kernel: {text}"))
     }
 
     /// Where it lies in the file system.

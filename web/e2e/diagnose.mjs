@@ -159,7 +159,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     for (const part of [
       `# Diagnosis of \`envoy\` (pid 4242), check-up ${ZIPKIN}\n`,
       "1. **\\[high\\] Distributed tracing records every request**: 39.9 %",
-      "## What this cannot know",
+      "## Limits",
     ])
       assert(report.includes(part), `the report lacks ${part}`);
     clean(faults);

@@ -12,6 +12,7 @@ import {
   samplesOf,
   shareOf,
   sum,
+  titleOf,
   ZIPKIN,
   zipkin,
 } from "./mock_diagnosis.mjs";
@@ -101,6 +102,11 @@ function comparison(a, b, scope) {
     b,
     programs: scope === "all" ? ["envoy", "pilot-agent"] : ["envoy"],
     other_programs: scope === "all" ? [] : ["pilot-agent"],
+    latency: {
+      process: "envoy",
+      a: { requests: 486_000, mean_ns: 18e6, p50_ns: 17.2e6, p95_ns: 24.6e6, p99_ns: 41e6 },
+      b: { requests: 486_000, mean_ns: 17.1e6, p50_ns: 16.4e6, p95_ns: 23.1e6, p99_ns: 40e6 },
+    },
     totals: { cpu_us_per_request: total(us, usAfter), cpu_cores: total(us * 0.0081, usAfter * 0.0081) },
     rows: features.map((feature) => {
       const [one, other] = [before, after].map((counts) => shareOf(counts, feature));
@@ -109,6 +115,7 @@ function comparison(a, b, scope) {
       const significant = Math.abs(change) > spread;
       return {
         feature,
+        title: titleOf(feature),
         a_percent: one.share_percent,
         b_percent: other.share_percent,
         a_us: (us * one.share_percent) / 100,

@@ -156,7 +156,7 @@ export function selfNow(startedAt, runningTasks) {
       {
         kind: "ring_buffer_full",
         count: 12,
-        meaning: "stacks that did not fit the ring buffer and were sent again with a later sample",
+        meaning: "stacks that did not fit the ring buffer and were sent with a later sample",
       },
     ],
     bpf: {

@@ -34,6 +34,8 @@ const FEATURES = [
   ["no_symbols", "No symbols", "Neither named nor matched by a rule", false],
 ].map(([id, title, about, settings]) => ({ id, title, about, settings }));
 
+export const titleOf = (id) => FEATURES.find((feature) => feature.id === id)?.title ?? id;
+
 /** Samples by feature and mechanism. */
 export const ZIPKIN = {
   tracing: { parse: 1240, allocation: 910, copy: 240, hash_format: 420, kernel_tcp: 180, other: 210 },
@@ -600,7 +602,7 @@ export function reportOf({ processes, verdict, findings, limits }, source) {
     `**${verdict}**\n`,
     "## Findings\n",
     ...entries,
-    "## What this cannot know\n",
+    "## Limits\n",
     `${limits.map((limit) => `- ${limit}`).join("\n")}\n`,
   ].join("\n");
 }

@@ -98,7 +98,7 @@ export function edgeConnections(edge, live) {
   return {
     edge: edge.id,
     items: live ? items : [],
-    reason: live ? null : "single connections are listed while the measurement runs",
+    reason: live ? null : "single connections are listed only while the measurement runs",
     most: 100,
   };
 }

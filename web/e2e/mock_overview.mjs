@@ -20,7 +20,7 @@ const CASES = [
   {
     answered: requests(420, 210, 240),
     troubles: [
-      { level: "bad", text: "5.0 % of its answers are errors (5xx): 210 of 4200 in 10 s" },
+      { level: "bad", text: "5.0 % of its responses are errors (5xx): 210 of 4200 in 10 s" },
       {
         level: "warning",
         text: "its answers take longer: p95 is 264 ms, and was 80 ms over the last minutes",

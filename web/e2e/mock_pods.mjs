@@ -49,7 +49,7 @@ function podOf(network_namespace, members) {
     rss_bytes: members.reduce((sum, { rss_bytes }) => sum + rss_bytes, 0),
     title:
       kind === "host"
-        ? "Network of the node"
+        ? "Host processes"
         : names === null
           ? programs.slice(0, 3).join(" + ")
           : `${names.pod.namespace}/${names.pod.name}`,

@@ -237,6 +237,12 @@ export async function walk(checks, { agentUrl, pid, edgePort, shots }) {
       if ((await taken.count()) > 0) {
         await taken.click();
         await page.locator(".holder").first().waitFor();
+        // Where containers or pods are known, the same by them.
+        const pods = page.getByRole("button", { name: "By pod", exact: true });
+        if ((await pods.count()) > 0) {
+          await pods.click();
+          await page.locator("[data-holder=pod]").first().waitFor();
+        }
         await page.keyboard.press("Escape");
       }
     },

@@ -69,7 +69,7 @@ await checks.run("the first page says which pod needs attention, and one click c
   const summary = await page.locator("[data-summary]").textContent();
   const first = page.locator(".overview-table tbody tr").first();
   const title = await first.locator("th .name").textContent();
-  assert(summary.startsWith(`${title}: 5.0 % of its answers are errors`), summary);
+  assert(summary.startsWith(`${title}: 5.0 % of its responses are errors`), summary);
   const cells = await first.locator("td").allTextContents();
   assert(cells[0] === "420" && cells[1] === "5.0 %" && cells[2] === "< 264 ms", cells.join(" | "));
   const troubles = await page.locator(".trouble-row").first().locator("li").allTextContents();

@@ -19,12 +19,12 @@ struct Thresholds {
     bad: f64,
 }
 
-/// Of answers that are 5xx.
+/// Of responses that are 5xx.
 const ERRORS: Thresholds = Thresholds {
     warning: 0.01,
     bad: 0.05,
 };
-/// Of segments that were sent again.
+/// Of segments that were retransmitted.
 const RETRANSMITTED: Thresholds = Thresholds {
     warning: 0.01,
     bad: 0.05,
@@ -59,11 +59,11 @@ const LEAST_REQUESTS: u64 = 20;
 pub fn troubles(row: &OverviewRow) -> Vec<Trouble> {
     let mut found = Vec::new();
     if let Some(answered) = &row.answered {
-        found.extend(errors(answered, "of its answers are errors (5xx)"));
+        found.extend(errors(answered, "of its responses are errors (5xx)"));
         found.extend(slower(answered, &row.history));
     }
     if let Some(sent) = &row.sent {
-        let failing = errors(sent, "of the answers that it gets are errors (5xx)");
+        let failing = errors(sent, "of the responses that it gets are errors (5xx)");
         found.extend(failing.map(|trouble| Trouble {
             level: TroubleLevel::Elsewhere,
             ..trouble
@@ -209,7 +209,7 @@ fn slower(requests: &OverviewRequests, history: &[OverviewPoint]) -> Option<Trou
     is_slower.then(|| Trouble {
         level: TroubleLevel::Warning,
         text: format!(
-            "its answers take longer: p95 is {} ms, and was {} ms over the last minutes",
+            "its responses take longer: p95 is {} ms, and was {} ms over the last minutes",
             milliseconds(now.to_ms),
             milliseconds(before)
         ),
@@ -274,7 +274,7 @@ fn retransmits(segments: &OverviewSegments) -> Option<Trouble> {
     Some(Trouble {
         level,
         text: format!(
-            "{} of its TCP segments are sent again: {retransmitted} of {all}",
+            "{} of its TCP segments are retransmitted: {retransmitted} of {all}",
             share(retransmitted, all)
         ),
     })

@@ -144,7 +144,7 @@ fn each_trouble_has_its_numbers() {
         [
             (
                 Bad,
-                "10.0 % of its answers are errors (5xx): 60 of 600 in 10 s"
+                "10.0 % of its responses are errors (5xx): 60 of 600 in 10 s"
             ),
             (
                 Bad,
@@ -152,7 +152,7 @@ fn each_trouble_has_its_numbers() {
             ),
             (
                 Warning,
-                "its answers take longer: p95 is 241 ms, and was 80 ms over the last minutes"
+                "its responses take longer: p95 is 241 ms, and was 80 ms over the last minutes"
             ),
             (
                 Warning,
@@ -160,11 +160,11 @@ fn each_trouble_has_its_numbers() {
             ),
             (
                 Warning,
-                "2.0 % of its TCP segments are sent again: 20 of 1000"
+                "2.0 % of its TCP segments are retransmitted: 20 of 1000"
             ),
             (
                 Elsewhere,
-                "20.0 % of the answers that it gets are errors (5xx): 40 of 200 in 10 s"
+                "20.0 % of the responses that it gets are errors (5xx): 40 of 200 in 10 s"
             ),
         ]
     );
@@ -202,7 +202,7 @@ fn the_worst_comes_first_and_then_the_slowest() {
     );
     assert_eq!(
         summary(&rows),
-        "failing: 10.0 % of its answers are errors (5xx): 60 of 600 in 10 s. One more of 5 pods and \
+        "failing: 10.0 % of its responses are errors (5xx): 60 of 600 in 10 s. One more of 5 pods and \
          1 group of processes on the node needs attention. Requests of 1 pod are not known."
     );
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::latency::Latency;
+
 /// `a` is the earlier one. Names of check-ups and features are the agent's own; those of programs are untrusted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckupComparison {
@@ -10,12 +12,53 @@ pub struct CheckupComparison {
     pub programs: Vec<String>,
     /// Of the same targets, and not compared.
     pub other_programs: Vec<String>,
+    /// How long requests take; `None` where that is not known on both sides.
+    pub latency: Option<ComparedLatency>,
     pub totals: ComparedTotals,
     /// The largest change first.
     pub rows: Vec<ComparedRow>,
     pub findings: ComparedFindings,
     /// One sentence.
     pub verdict: String,
+}
+
+/// How long the requests to one program take on both sides. Nothing says how much of a difference is chance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ComparedLatency {
+    /// Name of the process that the requests came to. Untrusted.
+    pub process: String,
+    pub a: LatencyNumbers,
+    pub b: LatencyNumbers,
+}
+
+/// Nanoseconds, as in `RequestLatency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LatencyNumbers {
+    pub requests: u64,
+    pub mean_ns: u64,
+    pub p50_ns: u64,
+    pub p95_ns: u64,
+    pub p99_ns: u64,
+}
+
+impl LatencyNumbers {
+    pub fn of(latency: &Latency) -> Self {
+        let Latency {
+            requests,
+            mean_ns,
+            p50_ns,
+            p95_ns,
+            p99_ns,
+            ..
+        } = *latency;
+        Self {
+            requests,
+            mean_ns,
+            p50_ns,
+            p95_ns,
+            p99_ns,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
@@ -45,6 +88,8 @@ pub struct ComparedTotal {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ComparedRow {
     pub feature: String,
+    /// Its name for people.
+    pub title: String,
     pub a_percent: f64,
     pub b_percent: f64,
     /// Microseconds of CPU time for each request; null when requests are not known.

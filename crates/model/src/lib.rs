@@ -29,6 +29,7 @@ mod program_kind;
 mod pod;
 mod container_names;
 mod contention;
+mod contention_groups;
 mod profile;
 mod profile_builder;
 mod request_options;
@@ -59,6 +60,7 @@ pub use container_names::{
 pub use contention::{
     ContentionRow, CpuContention, CpuHolder, CpuHolderKind, CpuHolderTime, HolderId,
 };
+pub use contention_groups::{CpuHolderGroup, CpuHolderGroupKind};
 pub use cpu_coverage::CpuCoverage;
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
@@ -102,7 +104,7 @@ pub use requests::{
 };
 pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;
-pub use short_time::short_time;
+pub use short_time::{short_time, thousands};
 pub use sidecar::{MatchClass, Matched, RequestPlace, Sidecar, SidecarTimes, UpstreamHeader};
 pub use significance::Pair;
 pub use spread::{Bounds, Spread};

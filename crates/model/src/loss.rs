@@ -119,7 +119,7 @@ impl LossKind {
                 "samples dropped because the kernel's counting table was full; totals are too low"
             }
             Self::RingBufferFull => {
-                "stacks that did not fit the ring buffer and were sent again with a later sample"
+                "stacks that did not fit the ring buffer and were sent with a later sample"
             }
             Self::StackTableFull => {
                 "stacks sent more than once because the kernel's table of known stacks was full; totals are right"

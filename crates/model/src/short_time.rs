@@ -1,4 +1,4 @@
-//! Times for people.
+//! Times and counts for people.
 
 /// Nanoseconds with three digits and a unit.
 pub fn short_time(ns: u64) -> String {
@@ -23,6 +23,19 @@ pub fn short_time(ns: u64) -> String {
     format!("{whole}.{rest:0width$} {unit}")
 }
 
+/// `1,234,567`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +52,18 @@ mod tests {
             (61_000_000_000, "61.0 s"),
         ] {
             assert_eq!(short_time(ns), expected);
+        }
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345_678, "12,345,678"),
+        ] {
+            assert_eq!(thousands(number), expected);
         }
     }
 }

@@ -135,6 +135,9 @@ pub struct MeshOptions {
     /// How long a Lua filter of the server's sidecar keeps its thread busy with each request
     #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
     pub inbound_work: Duration,
+    /// Connections of the server's sidecar to its app; 0: no limit
+    #[arg(long, default_value_t = 0)]
+    pub inbound_connections: u32,
     /// What the apps speak; requests of the load are HTTP/1 in any case
     #[arg(long, value_enum, default_value = "http1")]
     pub app: App,
@@ -195,6 +198,7 @@ impl Default for MeshOptions {
             no_request_ids: false,
             inbound_delay: Duration::ZERO,
             inbound_work: Duration::ZERO,
+            inbound_connections: 0,
             app: App::Http1,
             app_delay: Duration::ZERO,
             app_trouble: AppTrouble::Timer,

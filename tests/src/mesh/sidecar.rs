@@ -183,6 +183,11 @@ impl Parts<'_> {
             &format!("inbound|{SERVER_PORT}||"),
             Some(PASSTHROUGH_SOURCE),
         );
+        if self.options.inbound_connections > 0 {
+            inbound["circuit_breakers"] = json!({
+                "thresholds": [{ "max_connections": self.options.inbound_connections }],
+            });
+        }
         if self.options.app == App::Grpc {
             inbound["typed_extension_protocol_options"] = http2();
         }

@@ -1,10 +1,9 @@
 // What a change has done, as the lines of a card to be shown to others.
 
 import type { CheckupComparison } from "../api/types";
-import { wordsOf } from "./cell";
 import { sortedRows, totalText } from "./checkup_compare";
 import { micros } from "./diagnosis";
-import { visible } from "./format";
+import { duration, visible } from "./format";
 
 /** Rows of features on the card. */
 const MOST_ROWS = 5;
@@ -34,10 +33,16 @@ export function cardLines(
   target: string,
   moments: readonly [string, string],
 ): CardLine[] {
-  const { totals, rows, findings, verdict } = comparison;
+  const { latency, totals, rows, findings, verdict } = comparison;
   const lines: CardLine[] = [{ kind: "title", text: visible(target) }];
   lines.push({ kind: "muted", text: `${moments[0]} → ${moments[1]}` });
   for (const text of wrapped(visible(verdict), COLUMNS)) lines.push({ kind: "text", text });
+  if (latency !== null) {
+    const { process, a, b } = latency;
+    const change = (from: number, to: number): string => `${duration(from)} → ${duration(to)}`;
+    const text = `Requests to ${visible(process)}: ${change(a.mean_ns, b.mean_ns)} mean, p95 ${change(a.p95_ns, b.p95_ns)}`;
+    lines.push({ kind: "number", text });
+  }
   const { cpu_us_per_request: each, cpu_cores: cores } = totals;
   if (each !== null)
     lines.push({
@@ -54,7 +59,7 @@ export function cardLines(
     .slice(0, MOST_ROWS)) {
     // What was tested is the share.
     const share = `${row.a_percent.toFixed(1)} → ${row.b_percent.toFixed(1)} % of the CPU`;
-    lines.push({ kind: "text", text: `${visible(wordsOf(row.feature))}: ${share}` });
+    lines.push({ kind: "text", text: `${visible(row.title)}: ${share}` });
   }
   for (const [title, list] of [
     ["Gone", findings.gone],

@@ -261,6 +261,7 @@ describe("numbers of a diagnosis", () => {
 
 const row = (feature: string, change: number, more: Partial<ComparedRow> = {}): ComparedRow => ({
   feature,
+  title: feature,
   a_percent: 10,
   b_percent: 10 + change,
   a_us: null,

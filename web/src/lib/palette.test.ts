@@ -79,7 +79,7 @@ describe("what runs", () => {
       process(42, "pilot-agent", { id, runtime: "containerd", pod_uid: null, names }),
       process(43, "other", { id: "b".repeat(32), runtime: "docker", pod_uid: null, names: null }),
     ],
-    [pod, { ...pod, kind: "host", key: "host", title: "Network of the node" }],
+    [pod, { ...pod, kind: "host", key: "host", title: "Host processes" }],
   );
 
   it("is found by pod, container, namespace, workload and image, and by the id", () => {

@@ -70,7 +70,7 @@ const INIT = process(1, "systemd", { network_namespace: 1 });
 const LISTED = [
   pod("redis", 20, [member(REDIS, "app")]),
   pod("httpbin + envoy", 10, [member(APP, "app"), member(PROXY, "sidecar")]),
-  pod("Network of the node", 1, [member(INIT, "other")], "host"),
+  pod("Host processes", 1, [member(INIT, "other")], "host"),
 ];
 const mapOf = (...all: Process[]) => new Map(all.map((one) => [one.id, one]));
 const ALL = mapOf(APP, PROXY, REDIS, INIT);
@@ -111,7 +111,7 @@ describe("pods", () => {
     expect(found.map(({ title, summary }) => [title, summary])).toEqual([
       ["httpbin + envoy", "sidecar uses 0.84 of 1.92 cores (44 %)"],
       ["redis", "summary of redis"],
-      ["Network of the node", "summary of Network of the node"],
+      ["Host processes", "summary of Host processes"],
     ]);
     expect(found[0]?.processes).toBe(LISTED[1]?.processes);
   });

@@ -2,9 +2,15 @@
 
 import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
-import type { Checkup, CheckupComparison, ComparedFinding, ComparedRow, ComparedTotal } from "../api/types";
+import type {
+  Checkup,
+  CheckupComparison,
+  ComparedFinding,
+  ComparedLatency,
+  ComparedRow,
+  ComparedTotal,
+} from "../api/types";
 import { drawCard } from "../canvas/compare_card";
-import { wordsOf } from "../lib/cell";
 import {
   changeBar,
   changeScale,
@@ -21,7 +27,7 @@ import {
 import { cardLines } from "../lib/compare_card";
 import { micros, share } from "../lib/diagnosis";
 import { pText } from "../lib/diff_text";
-import { clock, moment, visible } from "../lib/format";
+import { clock, duration, moment, visible } from "../lib/format";
 import { save } from "../lib/save";
 import { useAnswer } from "../state/answer";
 import { copyAnswer } from "../state/clipboard";
@@ -79,6 +85,21 @@ function Total({
   );
 }
 
+/** Before and after; how much of a difference is chance nothing tells. */
+function Latency({ latency: { process, a, b } }: { latency: ComparedLatency }) {
+  return (
+    <div class="fact" title="How much of the difference is chance is not known">
+      <dt>Requests to {visible(process)}</dt>
+      <dd>
+        {duration(a.mean_ns)} → {duration(b.mean_ns)}{" "}
+        <span class="muted">
+          mean; p95 {duration(a.p95_ns)} → {duration(b.p95_ns)}
+        </span>
+      </dd>
+    </div>
+  );
+}
+
 function Row({ row, end, requests }: { row: ComparedRow; end: number; requests: boolean }) {
   const direction = directionOf(row, row.change);
   // A share that grows because another went is not a cause for alarm: the colour is for where nothing else is known.
@@ -87,7 +108,7 @@ function Row({ row, end, requests }: { row: ComparedRow; end: number; requests: 
   const saved = perRequest(row);
   return (
     <tr>
-      <th scope="row">{visible(wordsOf(row.feature))}</th>
+      <th scope="row">{visible(row.title)}</th>
       {requests && (
         <>
           <td class="numeric">{row.a_us === null ? <NoRequests /> : micros(row.a_us)}</td>
@@ -283,6 +304,7 @@ function Compared({ before, after }: { before: Checkup; after: Checkup }) {
         {visible(value.verdict)}
       </p>
       <dl class="facts diagnosis-totals">
+        {value.latency !== null && <Latency latency={value.latency} />}
         <Total title="CPU of one request" total={value.totals.cpu_us_per_request} text={micros} />
         <Total title="CPU" total={value.totals.cpu_cores} text={(cores) => `${cores.toFixed(2)} cores`} />
       </dl>

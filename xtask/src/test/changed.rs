@@ -40,6 +40,7 @@ const READERS: &[(&str, &[&str])] = &[
             "ui",
             "ui-stand-in",
             "ui-shell",
+            "ui-journeys",
             "ui-topology",
             "compare",
             "supply-chain",

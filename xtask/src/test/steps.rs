@@ -214,6 +214,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("pods", Beside, 100, ENGINE, PODS, "the DaemonSet's pod on a real containerd: the base tier's capabilities, other pods profiled"),
     integration!("mesh", Beside, 120, BUSY, MESH, "traffic through two real Envoys"),
     integration!("compare", Beside, 100, BROWSER, UI, "two results of a known difference"),
+    integration!("ui-journeys", Beside, 150, BROWSER, UI, "from the first page to the cause in two clicks, over meshes with a trouble each"),
     integration!("ui-topology", Beside, 90, BROWSER, UI, "the map of a pod and the page of an edge, over the mesh"),
     integration!("stripped-mesh", Beside, 90, BUSY, MESHES, "names in stripped Envoys of three releases"),
     integration!("requests-pairs", Beside, 90, BUSY, MESH, "which request out belongs to which request in, against numbered requests"),

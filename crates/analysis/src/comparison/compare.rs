@@ -14,15 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use profiler_model::{
     Pair,
     comparison::{
-        CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals,
-        FindingName,
+        CheckupComparison, ComparedFindings, ComparedLatency, ComparedRow, ComparedTotal,
+        ComparedTotals, FindingName, LatencyNumbers,
     },
     diagnosis::{Diagnosis, Estimate, Matrix, Measurement},
     float,
+    latency::Latency,
+    printable::printable_within,
+    short_time,
     significance::{self, ALPHA},
 };
 
 use super::comparable::{NotComparable, SideProcess, check_sides};
+use crate::latency::NAME_COLUMNS;
 
 /// Half of a 95 % interval in standard errors.
 const HALF: f64 = 1.959_964;
@@ -43,6 +47,8 @@ pub struct Side {
     pub processes: Vec<SideProcess>,
     /// Of the same target, and not compared.
     pub other_processes: Vec<SideProcess>,
+    /// Of the process with the most requests, and its name.
+    pub latency: Option<(String, LatencyNumbers)>,
     /// `None`: a document of an earlier version, which does not say so.
     pub not_measured: Option<Vec<Measurement>>,
 }
@@ -85,8 +91,15 @@ impl Side {
                 .iter()
                 .map(SideProcess::of)
                 .collect(),
+            latency: Self::latency_of(&diagnosis.latency),
             not_measured: Some(diagnosis.not_measured.clone()),
         }
+    }
+
+    /// The first: of the process with the most requests.
+    pub fn latency_of(latency: &[Latency]) -> Option<(String, LatencyNumbers)> {
+        let first = latency.first()?;
+        Some((first.process.name.clone(), LatencyNumbers::of(first)))
     }
 
     /// A feature's row; one without samples has a share of zero, which is not known exactly either.
@@ -127,14 +140,25 @@ fn changes(a: &Side, b: &Side) -> CheckupComparison {
     };
     let rows = rows(a, b);
     let findings = findings(a, b);
+    let latency = latency(a, b);
     CheckupComparison {
-        verdict: verdict(&totals, &rows, &findings, &titles(a, b)),
+        verdict: verdict(latency.as_ref(), &totals, &rows, &findings),
+        latency,
         programs: programs(&a.processes, &b.processes),
         other_programs: programs(&a.other_processes, &b.other_processes),
         totals,
         rows,
         findings,
     }
+}
+
+fn latency(a: &Side, b: &Side) -> Option<ComparedLatency> {
+    let ((name_a, a), (name_b, b)) = a.latency.as_ref().zip(b.latency.as_ref())?;
+    (name_a == name_b).then(|| ComparedLatency {
+        process: name_b.clone(),
+        a: *a,
+        b: *b,
+    })
 }
 
 fn programs(a: &[SideProcess], b: &[SideProcess]) -> Vec<String> {
@@ -193,6 +217,11 @@ fn rows(a: &Side, b: &Side) -> Vec<ComparedRow> {
         let whole = side.cpu_us_per_request?;
         Some(whole.value * percent / 100.0)
     };
+    let titles: BTreeMap<&str, &str> = [a, b]
+        .into_iter()
+        .flat_map(|side| &side.rows)
+        .map(|row| (row.feature.as_str(), row.title.as_str()))
+        .collect();
     let mut rows: Vec<ComparedRow> = features
         .into_iter()
         .map(|feature| {
@@ -214,6 +243,7 @@ fn rows(a: &Side, b: &Side) -> Vec<ComparedRow> {
             });
             ComparedRow {
                 feature: feature.to_owned(),
+                title: titles.get(feature).copied().unwrap_or(feature).to_owned(),
                 a_percent: of_a.1.value,
                 b_percent: of_b.1.value,
                 a_us: us(a, of_a.1.value),
@@ -255,20 +285,24 @@ fn findings(a: &Side, b: &Side) -> ComparedFindings {
     }
 }
 
-fn titles<'a>(a: &'a Side, b: &'a Side) -> BTreeMap<&'a str, &'a str> {
-    let all = a.rows.iter().chain(&b.rows);
-    all.map(|row| (row.feature.as_str(), row.title.as_str()))
-        .collect()
-}
-
 /// What changed most, in one sentence.
 fn verdict(
+    latency: Option<&ComparedLatency>,
     totals: &ComparedTotals,
     rows: &[ComparedRow],
     findings: &ComparedFindings,
-    titles: &BTreeMap<&str, &str>,
 ) -> String {
     let mut parts = Vec::new();
+    if let Some(ComparedLatency { process, a, b }) = latency {
+        parts.push(format!(
+            "Requests to {} take {} on average (p95 {}), before {} (p95 {})",
+            printable_within(process, NAME_COLUMNS),
+            short_time(b.mean_ns),
+            short_time(b.p95_ns),
+            short_time(a.mean_ns),
+            short_time(a.p95_ns)
+        ));
+    }
     match (totals.cpu_us_per_request, totals.cpu_cores) {
         (Some(total), _) => parts.push(of_total("CPU time for each request", "us", &total)),
         (None, Some(total)) => parts.push(of_total("CPU use", "cores", &total)),
@@ -278,8 +312,7 @@ fn verdict(
     parts.push(match largest {
         None => "no part of it changed significantly".to_owned(),
         Some(row) => {
-            let title = titles.get(row.feature.as_str()).copied();
-            let title = title.unwrap_or(&row.feature);
+            let title = &row.title;
             let (a, b) = (row.a_percent, row.b_percent);
             let direction = if row.change < 0.0 { "fell" } else { "rose" };
             format!("{title} {direction} from {a:.1} % to {b:.1} %")

@@ -21,6 +21,7 @@ fn side(samples: u64, us: f64, rows: &[(&str, u64)]) -> Side {
         findings: Vec::new(),
         processes: Vec::new(),
         other_processes: Vec::new(),
+        latency: None,
         not_measured: None,
     }
 }

@@ -9,6 +9,7 @@ use profiler_model::{
     },
     name_pattern::{Pattern, any},
     printable::printable,
+    thousands,
 };
 
 use super::{
@@ -296,7 +297,7 @@ impl FindingContext<'_> {
         (none && measured.of > 0).then(|| GoodNews {
             id: entry.id.get_ref().clone(),
             title: entry.title.clone(),
-            text: entry.text.replace(COUNT, &measured.of.to_string()),
+            text: entry.text.replace(COUNT, &thousands(measured.of)),
         })
     }
 }

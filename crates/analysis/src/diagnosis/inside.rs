@@ -14,7 +14,10 @@ use profiler_model::{
     printable::printable_within,
 };
 
-use super::matrix::CellSums;
+use super::{
+    asked::{full_pool, own_requests, server_name},
+    matrix::CellSums,
+};
 use crate::{
     latency::NAME_COLUMNS,
     render::{names::functions_of, summary::identity, wait_reasons::WaitReasons},
@@ -49,7 +52,7 @@ pub(super) type Unknown = &'static str;
 /// What was recorded beside the requests.
 pub(super) struct Recorded<'a> {
     table: &'a RequestTable,
-    /// Edges with requests whose answers were seen.
+    /// Edges with requests whose responses were seen.
     answered: BTreeSet<&'a EdgeKey>,
     profiles: Option<Profiles<'a>>,
     edges: Option<&'a EdgeTable>,
@@ -304,6 +307,9 @@ impl<'a> Recorded<'a> {
         holder: Holder<'_>,
         is_long: impl Fn(&Profile, u64) -> bool,
     ) -> Option<String> {
+        if let Some(text) = full_pool(self.table, pid, holder) {
+            return Some(text);
+        }
         let unread = self
             .edges?
             .edges
@@ -314,7 +320,7 @@ impl<'a> Recorded<'a> {
             let name = server_name(&edge.key);
             let name = printable_within(&name, NAME_COLUMNS);
             return Some(format!(
-                "perhaps waiting for {name}, whose answers were not seen"
+                "perhaps waiting for {name}, whose responses were not seen"
             ));
         }
         for profile in [profiles.on_cpu, profiles.waits] {
@@ -369,14 +375,6 @@ fn running(
     (activity, percent(running.ns, each.window_ns))
 }
 
-/// Where the client asked to go; a sidecar on the way is nobody's answer.
-fn server_name(key: &EdgeKey) -> String {
-    match key.original_destination {
-        Some((address, port)) => std::net::SocketAddr::new(address, port).to_string(),
-        None => key.server.name(),
-    }
-}
-
 /// Requests to a process, and the threads that had them.
 #[derive(Debug, Default)]
 struct Incoming {
@@ -422,7 +420,7 @@ impl Incoming {
     }
 }
 
-fn activity(kind: Kind, mean_ns: u64) -> LatencyActivity {
+pub(super) fn activity(kind: Kind, mean_ns: u64) -> LatencyActivity {
     LatencyActivity {
         kind,
         what: None,
@@ -481,45 +479,6 @@ fn rows_of<'p>(
 fn has(profile: &Profile, pid: u32) -> bool {
     let mut processes = profile.processes.iter();
     processes.any(|process| process.key.pid == pid)
-}
-
-/// Requests that a process makes itself, for each of those that came to it. Without those that take longer than it has a request:
-/// nothing of these waits for them.
-fn own_requests(
-    table: &RequestTable,
-    pid: u32,
-    requests: u64,
-    holder: Holder<'_>,
-) -> Option<LatencyActivity> {
-    let passes_on = holder.passes_on_to.map(|server| server.pid);
-    if passes_on == Some(None) {
-        // It passes requests on to several, which are not told apart here.
-        return None;
-    }
-    let mut all_ns = 0u128;
-    let mut servers: BTreeMap<String, u128> = BTreeMap::new();
-    for operation in &table.operations {
-        let edge = table.edge_of(operation);
-        let Some(edge) = edge.filter(|edge| {
-            edge.key.client.pid == Some(pid) && passes_on != Some(edge.key.server.pid)
-        }) else {
-            continue;
-        };
-        let (_, timings) = operation.timed_by();
-        let mean_ns = timings.latency_ns.mean().unwrap_or(0);
-        if mean_ns > holder.mean_ns {
-            continue;
-        }
-        let ns = u128::from(mean_ns) * u128::from(operation.tally.count);
-        all_ns += ns;
-        *servers.entry(server_name(&edge.key)).or_default() += ns;
-    }
-    let (server, _) = servers.into_iter().max_by_key(|(_, ns)| *ns)?;
-    let each = all_ns.checked_div(u128::from(requests))?;
-    Some(LatencyActivity {
-        what: Some(server),
-        ..activity(Kind::OwnRequests, u64::try_from(each).unwrap_or(u64::MAX))
-    })
 }
 
 /// Parts that add up to the whole, most time first. What the threads did between requests is in their sums: where these are more

@@ -10,6 +10,7 @@ use profiler_model::{
     },
     percent,
     printable::printable,
+    thousands,
 };
 
 use super::{
@@ -97,7 +98,8 @@ impl Measurements<'_> {
             Measure::Connections => {
                 let (network, requests) = (self.network?, self.requests?);
                 let opened = network.report.connections_opened;
-                let text = format!("{opened} new connections for {requests} requests.");
+                let (of, all) = (thousands(opened), thousands(requests));
+                let text = format!("{of} new connections for {all} requests.");
                 let estimate = proportion(opened.min(requests), requests);
                 Some(Measured::counted(estimate, requests, Some(text)))
             }
@@ -106,7 +108,8 @@ impl Measurements<'_> {
                 network.report.retransmit_percent?;
                 let text = format!(
                     "{} segments were retransmitted, for {} writes.",
-                    network.retransmits, network.writes
+                    thousands(network.retransmits),
+                    thousands(network.writes)
                 );
                 let estimate = proportion(network.retransmits.min(network.writes), network.writes);
                 Some(Measured::counted(estimate, network.writes, Some(text)))
@@ -176,6 +179,10 @@ impl Measurements<'_> {
                 " Meanwhile the CPU was with: {}.",
                 contention.line(HOLDERS)
             );
+            let pods = contention.pods_line(HOLDERS);
+            if !pods.is_empty() {
+                let _infallible = write!(text, " By pod: {pods}.");
+            }
         }
         Some(Measured::counted(exact(percent), 1, Some(text)))
     }

@@ -32,6 +32,7 @@ mod workers;
 mod network;
 mod loops;
 mod inside;
+mod asked;
 mod latency;
 mod measures;
 mod findings;

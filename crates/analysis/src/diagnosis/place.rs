@@ -18,6 +18,8 @@ const NAMING: [&str; 3] = ["app", "app.kubernetes.io/name", "k8s-app"];
 const MORE: [&str; 2] = ["app.kubernetes.io/instance", "app.kubernetes.io/component"];
 /// Longest name of an object, and longest value of a label.
 const LONGEST_NAME: usize = 63;
+/// Columns of a pod in the verdict.
+const POD_COLUMNS: usize = 120;
 /// Columns of what is configured now.
 const CONFIGURED: usize = 120;
 /// Kinds of which one object counts for a workload (`istioctl analyze`: IST0110, IST0159).
@@ -34,8 +36,17 @@ enum Reach {
     Mesh,
 }
 
-/// Fills in what is known of the pod; without one settings are only put into order and say how they are undone.
+/// Fills in what is known of the pod, which the verdict begins with; without one settings are only put into order and say
+/// how they are undone.
 pub fn place(diagnosis: &mut Diagnosis, pod: Option<&PodNames>) {
+    if let Some(PodNames {
+        namespace, name, ..
+    }) = pod
+    {
+        let pod = format!("{namespace}/{name}");
+        let pod = printable_within(&pod, POD_COLUMNS);
+        diagnosis.verdict = format!("{pod}: {}", diagnosis.verdict);
+    }
     for finding in &mut diagnosis.findings {
         let Finding {
             id,

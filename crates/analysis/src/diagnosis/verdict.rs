@@ -83,8 +83,7 @@ fn costs(summary: &Summary<'_>) -> String {
             parts => format!("; not measured: {}", parts.join(", ")),
         };
         return format!(
-            "No avoidable CPU cost was found in {who}: no setting that is known here costs more than \
-             {threshold_percent} % beyond what is usual{most}{unknown}."
+            "No avoidable CPU cost above {threshold_percent} % was found in {who}{most}{unknown}."
         );
     };
     let share = match &first.saving {
@@ -93,14 +92,12 @@ fn costs(summary: &Summary<'_>) -> String {
                 .us_per_request_max
                 .map_or_else(String::new, |us| format!(", {us:.1} us of each request"));
             format!(
-                "{:.1} % ({:.1} to {:.1}) of the CPU time of {who}; at most {:.1} %{each} could be saved",
-                first.share_percent, first.low, first.high, saving.percent_max
+                "{} of the CPU time of {who}; at most {:.1} %{each} could be saved",
+                first.share_text(),
+                saving.percent_max
             )
         }
-        None => format!(
-            "{:.1} % ({:.1} to {:.1}) in {who}",
-            first.share_percent, first.low, first.high
-        ),
+        None => format!("{} in {who}", first.share_text()),
     };
     let others: Vec<&str> = real
         .iter()

@@ -193,7 +193,7 @@ fn samples(table: &RequestTable) -> Text {
         let count = table.samples_left_out;
         line(
             &mut text,
-            &format!("{count} more were not, for want of room"),
+            &format!("{count} more were not: the limit was reached"),
         );
     }
     text
@@ -208,7 +208,9 @@ fn sidecars(sidecars: &[Sidecar]) -> Text {
         text.blank();
         line(
             &mut text,
-            &format!("time in {process}: {mean} in the mean ({came} requests in, {went} out)"),
+            &format!(
+                "time in {process}: {mean} per request (mean; {came} requests in, {went} out)"
+            ),
         );
         let all = sidecar.pairs();
         if all == 0 {
@@ -259,12 +261,12 @@ fn parts(times: &SidecarTimes) -> Text {
     };
     aligned(&[
         ["  PART", "mean", "p50", "p99"].map(str::to_owned),
-        row("waits to be read", read_wait_ns),
-        row("read to upstream write", to_upstream_ns),
+        row("inbound socket queue", read_wait_ns),
+        row("request path", to_upstream_ns),
         row("upstream", upstream_ns),
-        row("  of it waits to be read", answer_wait_ns),
-        row("upstream read to client write", to_client_ns),
-        row("inside, in all", inside_ns),
+        row("  of which response socket queue", answer_wait_ns),
+        row("response path", to_client_ns),
+        row("in the sidecar, total", inside_ns),
     ])
 }
 

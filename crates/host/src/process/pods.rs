@@ -349,7 +349,7 @@ fn is_a(process: &Process, kind: ProgramKind) -> bool {
 
 fn title(kind: PodKind, members: &[PodMember]) -> String {
     match kind {
-        PodKind::Host => return "Network of the node".to_owned(),
+        PodKind::Host => return "Host processes".to_owned(),
         PodKind::Unknown => return "Network namespace not known".to_owned(),
         PodKind::Pod => {}
     }

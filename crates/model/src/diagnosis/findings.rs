@@ -140,3 +140,20 @@ pub struct CellChoice {
     #[schema(required)]
     pub mechanism: Option<String>,
 }
+
+impl Finding {
+    /// `23.5 % (21.0 to 26.1)`; a number that is exact has no interval.
+    pub fn share_text(&self) -> String {
+        let Self {
+            share_percent,
+            low,
+            high,
+            ..
+        } = self;
+        let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
+        if low == high {
+            return format!("{share_percent:.1} %");
+        }
+        format!("{share_percent:.1} % ({low} to {high})")
+    }
+}

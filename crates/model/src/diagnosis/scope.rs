@@ -31,6 +31,11 @@ impl FromStr for DiagnosisScope {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|scope| scope.name() == text);
-        found.ok_or_else(|| format!("{text:?} is not one of {}", Self::ALL.map(Self::name).join(", ")))
+        found.ok_or_else(|| {
+            format!(
+                "{text:?} is not one of {}",
+                Self::ALL.map(Self::name).join(", ")
+            )
+        })
     }
 }

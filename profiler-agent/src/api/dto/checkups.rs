@@ -2,7 +2,7 @@
 
 use profiler_model::{
     self as model,
-    comparison::{self, ComparedFindings, ComparedRow, ComparedTotals},
+    comparison::{self, ComparedFindings, ComparedLatency, ComparedRow, ComparedTotals},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -146,6 +146,9 @@ pub(in crate::api) struct CheckupComparison {
     programs: Vec<String>,
     /// Of the same targets, and not compared. Untrusted.
     other_programs: Vec<String>,
+    /// Null where that is not known on both sides, of the same process.
+    #[schema(required)]
+    latency: Option<ComparedLatency>,
     totals: ComparedTotals,
     /// The largest change first.
     rows: Vec<ComparedRow>,
@@ -159,6 +162,7 @@ impl CheckupComparison {
         let comparison::CheckupComparison {
             programs,
             other_programs,
+            latency,
             totals,
             rows,
             findings,
@@ -170,6 +174,7 @@ impl CheckupComparison {
             b,
             programs,
             other_programs,
+            latency,
             totals,
             rows,
             findings,

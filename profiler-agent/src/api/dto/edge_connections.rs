@@ -57,7 +57,7 @@ impl EdgeConnections {
         let protocol = known.map_or("", |edge| edge.key.server.address.protocol());
         let has = |metric: &str| table.has_of(protocol, metric);
         let reason = match (is_live, protocol) {
-            (false, _) => Some("single connections are listed while the measurement runs"),
+            (false, _) => Some("single connections are listed only while the measurement runs"),
             (true, "unix") => Some("connections of Unix sockets are not listed one by one"),
             (true, _) => None,
         };

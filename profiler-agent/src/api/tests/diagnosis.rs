@@ -72,7 +72,7 @@ async fn a_diagnosis_is_a_report_where_that_is_asked_for() {
     let title = report.lines().next().unwrap();
     assert!(title.starts_with("# Diagnosis of `"), "{title}");
     assert!(title.ends_with(&format!(", task {id}")), "{title}");
-    for part in ["\n**", "\n## Findings\n", "\n## What this cannot know\n"] {
+    for part in ["\n**", "\n## Findings\n", "\n## Limits\n"] {
         assert!(report.contains(part), "{part:?} is not in\n{report}");
     }
     let path = format!("/api/v1/tasks/{id}/diagnosis?format=html");

@@ -95,7 +95,7 @@ async fn the_connections_of_an_edge_are_listed_while_the_task_runs() {
         .await;
     let ended = api.get_json(&path).await;
     assert_eq!(ended["items"], json!([]));
-    let reason = "single connections are listed while the measurement runs";
+    let reason = "single connections are listed only while the measurement runs";
     assert_eq!(ended["reason"], reason);
 }
 

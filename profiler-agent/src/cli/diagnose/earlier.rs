@@ -7,6 +7,7 @@ use profiler_analysis::comparison::{Side, SideProcess, SideRow, Which, check_sam
 use profiler_model::{
     comparison::FindingName,
     diagnosis::{Diagnosis, Estimate, Measurement},
+    latency::Latency,
 };
 use serde::Deserialize;
 
@@ -22,6 +23,8 @@ struct Document {
     processes: Vec<Process>,
     #[serde(default)]
     other_processes: Vec<Process>,
+    #[serde(default)]
+    latency: Vec<Latency>,
     /// Missing in documents of earlier versions.
     not_measured: Option<Vec<Measurement>>,
 }
@@ -96,6 +99,7 @@ fn parse(text: &str) -> Result<Side> {
         findings,
         processes,
         other_processes,
+        latency,
         not_measured,
     } = document;
     ensure!(
@@ -115,6 +119,7 @@ fn parse(text: &str) -> Result<Side> {
             .collect(),
         processes: processes.iter().map(named).collect(),
         other_processes: other_processes.iter().map(named).collect(),
+        latency: Side::latency_of(&latency),
         not_measured,
     })
 }

@@ -139,6 +139,7 @@ export interface components {
             readonly a: string;
             readonly b: string;
             readonly findings: components["schemas"]["ComparedFindings"];
+            readonly latency: components["schemas"]["ComparedLatency"] | null;
             /** @description Of the same targets, and not compared. Untrusted. */
             readonly other_programs: readonly string[];
             /** @description Whose CPU time is compared, each once. Untrusted. */
@@ -170,6 +171,13 @@ export interface components {
             readonly new: readonly components["schemas"]["ComparedFinding"][];
             readonly still: readonly components["schemas"]["ComparedFinding"][];
         };
+        /** @description How long the requests to one program take on both sides. Nothing says how much of a difference is chance. */
+        readonly ComparedLatency: {
+            readonly a: components["schemas"]["LatencyNumbers"];
+            readonly b: components["schemas"]["LatencyNumbers"];
+            /** @description Name of the process that the requests came to. Untrusted. */
+            readonly process: string;
+        };
         /** @description A feature on both sides. */
         readonly ComparedRow: {
             /** Format: double */
@@ -200,6 +208,8 @@ export interface components {
             readonly p: number | null;
             /** @description `p` is below 0.05, and the change is one point at least. */
             readonly significant: boolean;
+            /** @description Its name for people. */
+            readonly title: string;
         };
         /** @description A number of each side. */
         readonly ComparedTotal: {
@@ -314,6 +324,10 @@ export interface components {
         };
         /** @description How long threads waited for a CPU, and who had it meanwhile. Times are nanoseconds, in sum over threads. */
         readonly CpuContention: {
+            /** @description The same by container, most time first. */
+            readonly by_container: readonly components["schemas"]["CpuHolderGroup"][];
+            /** @description The same by pod, most time first. */
+            readonly by_pod: readonly components["schemas"]["CpuHolderGroup"][];
             /** @description Most time first. */
             readonly holders: readonly components["schemas"]["CpuHolderTime"][];
             /**
@@ -351,6 +365,21 @@ export interface components {
              */
             readonly sampled_ns: number;
         };
+        /** @description Processes that had the CPU while threads waited for one, the process of the waiting thread included. */
+        readonly CpuHolderGroup: {
+            readonly kind: components["schemas"]["CpuHolderGroupKind"];
+            /** @description Of a pod `NAMESPACE/POD`, of a container its name or else its id; of what is none, null. Text is untrusted. */
+            readonly name: string | null;
+            /** Format: int64 */
+            readonly ns: number;
+            /**
+             * Format: double
+             * @description Of `waited_ns`.
+             */
+            readonly share_percent: number;
+        };
+        /** @enum {string} */
+        readonly CpuHolderGroupKind: "container" | "pod" | "outside" | "idle" | "out_of_sight" | "others";
         /**
          * @description What had the CPU.
          * @enum {string}
@@ -753,6 +782,11 @@ export interface components {
              */
             readonly version: number;
         };
+        /**
+         * @description Which processes of a target have their CPU time diagnosed. Latency is always that of the whole target.
+         * @enum {string}
+         */
+        readonly DiagnosisScope: "sidecar" | "all";
         /** @description What all of it comes to. */
         readonly DiagnosisTotals: {
             /**
@@ -1504,6 +1538,19 @@ export interface components {
              * @description Threads that read a request or wrote a response. What others did is not counted.
              */
             readonly threads: number;
+        };
+        /** @description Nanoseconds, as in `RequestLatency`. */
+        readonly LatencyNumbers: {
+            /** Format: int64 */
+            readonly mean_ns: number;
+            /** Format: int64 */
+            readonly p50_ns: number;
+            /** Format: int64 */
+            readonly p95_ns: number;
+            /** Format: int64 */
+            readonly p99_ns: number;
+            /** Format: int64 */
+            readonly requests: number;
         };
         /** @description One part of the way. */
         readonly LatencyPart: {
@@ -3568,6 +3615,7 @@ export type CheckupTask = components['schemas']['CheckupTask'];
 export type Clock = components['schemas']['Clock'];
 export type ComparedFinding = components['schemas']['ComparedFinding'];
 export type ComparedFindings = components['schemas']['ComparedFindings'];
+export type ComparedLatency = components['schemas']['ComparedLatency'];
 export type ComparedRow = components['schemas']['ComparedRow'];
 export type ComparedTotal = components['schemas']['ComparedTotal'];
 export type ComparedTotals = components['schemas']['ComparedTotals'];
@@ -3583,6 +3631,8 @@ export type CountedFrom = components['schemas']['CountedFrom'];
 export type CountedWindow = components['schemas']['CountedWindow'];
 export type CpuContention = components['schemas']['CpuContention'];
 export type CpuCoverage = components['schemas']['CpuCoverage'];
+export type CpuHolderGroup = components['schemas']['CpuHolderGroup'];
+export type CpuHolderGroupKind = components['schemas']['CpuHolderGroupKind'];
 export type CpuHolderKind = components['schemas']['CpuHolderKind'];
 export type CpuHolderTime = components['schemas']['CpuHolderTime'];
 export type CpuThrottling = components['schemas']['CpuThrottling'];
@@ -3607,6 +3657,7 @@ export type DiagnosisRow = components['schemas']['DiagnosisRow'];
 export type DiagnosisRule = components['schemas']['DiagnosisRule'];
 export type DiagnosisRuleSets = components['schemas']['DiagnosisRuleSets'];
 export type DiagnosisRules = components['schemas']['DiagnosisRules'];
+export type DiagnosisScope = components['schemas']['DiagnosisScope'];
 export type DiagnosisTotals = components['schemas']['DiagnosisTotals'];
 export type Diff = components['schemas']['Diff'];
 export type DiffBadge = components['schemas']['DiffBadge'];
@@ -3663,6 +3714,7 @@ export type LaggedEvent = components['schemas']['LaggedEvent'];
 export type LatencyActivity = components['schemas']['LatencyActivity'];
 export type LatencyActivityKind = components['schemas']['LatencyActivityKind'];
 export type LatencyInside = components['schemas']['LatencyInside'];
+export type LatencyNumbers = components['schemas']['LatencyNumbers'];
 export type LatencyPart = components['schemas']['LatencyPart'];
 export type LatencyPlace = components['schemas']['LatencyPlace'];
 export type LatencyProcess = components['schemas']['LatencyProcess'];

@@ -246,7 +246,7 @@ fn connections_that_do_not_last_are_told_once_with_their_handshakes() {
             ..DiagnosisInput::default()
         })
     };
-    let numbers = "20000 new connections for 100000 requests.";
+    let numbers = "20,000 new connections for 100,000 requests.";
     let both = diagnosed(40);
     let handshakes = finding(&both, "tls_handshake");
     assert!(

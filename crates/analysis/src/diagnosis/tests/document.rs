@@ -139,7 +139,7 @@ fn what_is_usual_is_no_finding() {
     assert!(
         diagnosis
             .verdict
-            .starts_with("No avoidable CPU cost was found in envoy (7)"),
+            .starts_with("No avoidable CPU cost above 1 % was found in envoy (7)"),
         "{}",
         diagnosis.verdict
     );
@@ -152,7 +152,7 @@ fn what_is_usual_is_no_finding() {
     assert_eq!(good, ["tracing", "tls_handshake"]);
     assert_eq!(
         diagnosis.good[0].text,
-        "None of 1000 samples is in a tracer."
+        "None of 1,000 samples is in a tracer."
     );
 }
 
@@ -409,7 +409,7 @@ fn stalls_are_reported_with_the_stack_that_held() {
         .iter()
         .find(|good| good.id == "event_loop_stalls")
         .unwrap();
-    assert_eq!(good.text, "No stall in 1000 rounds of the event loops.");
+    assert_eq!(good.text, "No stall in 1,000 rounds of the event loops.");
 }
 
 #[test]
@@ -529,7 +529,7 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
         .iter()
         .find(|good| good.id == "retransmits")
         .unwrap();
-    assert_eq!(good.text, "No segment was retransmitted in 5000 writes.");
+    assert_eq!(good.text, "No segment was retransmitted in 5,000 writes.");
 }
 
 /// A wall-clock profile in which 3 s of a worker were not observed, with other samples of `tid`.

@@ -311,7 +311,7 @@ fn what_a_suspended_request_waits_for_is_concluded() {
     });
     let text = suspended(&unread, &[computing(5)]);
     assert!(
-        text.contains("perhaps waiting for secretd, whose answers were not seen"),
+        text.contains("perhaps waiting for secretd, whose responses were not seen"),
         "{text}"
     );
 }

@@ -1,8 +1,10 @@
 //! What changed since an earlier diagnosis.
 
 use profiler_model::comparison::{
-    CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals, FindingName,
+    CheckupComparison, ComparedFindings, ComparedLatency, ComparedRow, ComparedTotal,
+    ComparedTotals, FindingName, LatencyNumbers,
 };
+use profiler_model::short_time;
 
 use super::document::{Block, Inline, Piece, plain};
 
@@ -10,6 +12,7 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     let CheckupComparison {
         programs,
         other_programs,
+        latency,
         totals,
         rows,
         findings,
@@ -24,6 +27,7 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
         line.extend(named("; not compared: ", other_programs));
         blocks.push(Block::Paragraph(line));
     }
+    blocks.extend(latency.as_ref().map(of_latency));
     blocks.extend(of_totals(totals));
     blocks.extend(of_rows(rows));
     blocks.extend(of_findings(findings));
@@ -39,6 +43,24 @@ fn named(text: &str, programs: &[String]) -> Inline {
         line.push(Piece::Quoted(program.clone()));
     }
     line
+}
+
+fn of_latency(latency: &ComparedLatency) -> Block {
+    let ComparedLatency { process, a, b } = latency;
+    let row = |what: &str, of: fn(&LatencyNumbers) -> u64| {
+        let mut name = plain(format!("{what} of requests to "));
+        name.push(Piece::Quoted(process.clone()));
+        vec![name, plain(short_time(of(a))), plain(short_time(of(b)))]
+    };
+    Block::Table {
+        head: ["latency", "before", "now"].map(str::to_owned).to_vec(),
+        rows: vec![
+            row("mean", |numbers| numbers.mean_ns),
+            row("p50", |numbers| numbers.p50_ns),
+            row("p95", |numbers| numbers.p95_ns),
+            row("p99", |numbers| numbers.p99_ns),
+        ],
+    }
 }
 
 fn of_totals(totals: &ComparedTotals) -> Option<Block> {
@@ -80,7 +102,8 @@ fn of_rows(rows: &[ComparedRow]) -> Option<Block> {
         .iter()
         .map(|row| {
             let ComparedRow {
-                feature,
+                feature: _,
+                title,
                 a_percent,
                 b_percent,
                 a_us,
@@ -92,7 +115,7 @@ fn of_rows(rows: &[ComparedRow]) -> Option<Block> {
                 significant,
             } = row;
             vec![
-                plain(feature.clone()),
+                plain(title.clone()),
                 plain(format!("{a_percent:.1}")),
                 plain(format!("{b_percent:.1}")),
                 plain(format!("{change:+.1}")),

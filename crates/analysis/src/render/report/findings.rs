@@ -22,9 +22,9 @@ fn entry(finding: &Finding, number: usize) -> Block {
         id,
         title,
         severity,
-        share_percent,
-        low,
-        high,
+        share_percent: _,
+        low: _,
+        high: _,
         saving,
         evidence,
         reason,
@@ -36,7 +36,8 @@ fn entry(finding: &Finding, number: usize) -> Block {
     let head = vec![
         Piece::Strong(format!("[{}] {title}", severity.name())),
         Piece::Plain(format!(
-            ": {share_percent:.1} % ({low:.1} to {high:.1} %){} [{id}]",
+            ": {}{} [{id}]",
+            finding.share_text(),
             saving.map_or_else(String::new, of_saving)
         )),
     ];

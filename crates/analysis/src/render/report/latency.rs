@@ -79,11 +79,11 @@ fn row(part: &LatencyPart) -> Vec<Inline> {
 
 fn place_title(place: LatencyPlace) -> &'static str {
     match place {
-        LatencyPlace::InboundQueue => "until it is read",
+        LatencyPlace::InboundQueue => "inbound socket queue",
         LatencyPlace::RequestPath => "request path",
         LatencyPlace::Network => "network",
         LatencyPlace::Server => "server",
-        LatencyPlace::ResponseQueue => "until the response is read",
+        LatencyPlace::ResponseQueue => "response socket queue",
         LatencyPlace::ResponsePath => "response path",
         LatencyPlace::ResponseBody => "until the response has ended",
     }

@@ -220,9 +220,9 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
     }) = imbalance
     {
         let sure = if *significant {
-            "more than chance"
+            "significant"
         } else {
-            "no more than chance"
+            "not significant"
         };
         blocks.push(Block::Paragraph(plain(format!(
             "The busiest worker has {busiest_percent:.1} %, the mean is {mean_percent:.1} %: {ratio:.2} times \
@@ -238,6 +238,11 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
             Piece::Quoted(contention.line(HOLDERS)),
             Piece::Plain(".".to_owned()),
         ]));
+        let pods = contention.pods_line(HOLDERS);
+        if !pods.is_empty() {
+            let line = vec![Piece::Plain("By pod: ".to_owned()), Piece::Quoted(pods)];
+            blocks.push(Block::Paragraph(line));
+        }
     }
     if let Some(throttled) = throttled {
         blocks.push(Block::Paragraph(plain(format!(
@@ -417,7 +422,7 @@ pub(super) fn configuration(diagnosis: &Diagnosis) -> Vec<Block> {
 pub(super) fn limits(diagnosis: &Diagnosis) -> Vec<Block> {
     let lines = diagnosis.limits.iter();
     let lines = lines.map(|limit| vec![Piece::Plain(limit.clone())]);
-    section("What this cannot know", lines.collect())
+    section("Limits", lines.collect())
 }
 
 fn section(title: &str, lines: Vec<Inline>) -> Vec<Block> {

@@ -241,10 +241,25 @@ pub fn rich(hostile: &str) -> Diagnosis {
     }
 }
 
+fn numbers(ns: u64) -> comparison::LatencyNumbers {
+    comparison::LatencyNumbers {
+        requests: 1000,
+        mean_ns: ns,
+        p50_ns: ns,
+        p95_ns: ns,
+        p99_ns: ns,
+    }
+}
+
 pub fn changed() -> CheckupComparison {
     CheckupComparison {
         programs: vec!["envoy".into()],
         other_programs: vec!["mesh-server".into()],
+        latency: Some(comparison::ComparedLatency {
+            process: "envoy".into(),
+            a: numbers(118_000_000),
+            b: numbers(18_000_000),
+        }),
         totals: comparison::ComparedTotals {
             cpu_us_per_request: Some(comparison::ComparedTotal {
                 a: 140.0,
@@ -258,6 +273,7 @@ pub fn changed() -> CheckupComparison {
         },
         rows: vec![comparison::ComparedRow {
             feature: "tracing".into(),
+            title: "Tracing".into(),
             a_percent: 60.0,
             b_percent: 0.0,
             a_us: Some(84.0),
@@ -284,6 +300,13 @@ fn contention(hostile: &str) -> profiler_model::CpuContention {
     profiler_model::CpuContention {
         waited_ns: 3_000_000,
         known_ns: 2_000_000,
+        by_container: Vec::new(),
+        by_pod: vec![profiler_model::CpuHolderGroup {
+            kind: profiler_model::CpuHolderGroupKind::Pod,
+            name: Some(hostile.to_owned()),
+            ns: 2_000_000,
+            share_percent: 66.7,
+        }],
         holders: vec![profiler_model::CpuHolderTime {
             kind: profiler_model::CpuHolderKind::Process,
             title: hostile.to_owned(),

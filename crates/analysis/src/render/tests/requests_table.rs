@@ -256,14 +256,14 @@ fn sidecars_follow_with_shares_and_parts() {
     with.sidecars.clear();
     assert!(!text(&with).contains("each hop counts"));
     assert!(
-        found.contains("time in app[9] 10.0.0.3: 1.00 ms in the mean (4 requests in, 4 out)"),
+        found.contains("time in app[9] 10.0.0.3: 1.00 ms per request (mean; 4 requests in, 4 out)"),
         "{found}"
     );
     assert!(
         found.contains("4 pairs: request id 75 %, order 25 %"),
         "{found}"
     );
-    assert!(found.contains("read to upstream write"), "{found}");
+    assert!(found.contains("request path"), "{found}");
     assert!(found.contains("250 us"), "{found}");
     assert!(found.contains("agrees within 2 ms for 1 of 2"), "{found}");
 }
