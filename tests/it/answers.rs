@@ -392,13 +392,14 @@ fn packet_loss() {
     let requests = u32::try_from(load.requests).unwrap();
     let latency = way(&diagnosis, report.client_envoy_pid);
     let mut parts = latency["parts"].as_array().unwrap().iter();
-    let network = parts.find(|part| part["place"] == "network").unwrap();
+    let network = parts.find(|part| part["place"] == "upstream").unwrap();
     near(&network["mean_ns"], TIMER * dropped / requests, "network");
     let text = sentence(latency);
     let (_, places) = text.split_once(": ").unwrap();
     let first = places.split(')').next().unwrap();
     assert!(
-        first.contains("between the two") && first.contains("of the segments were retransmitted"),
+        first.contains("until the envoy behind it responds, the network included (")
+            && first.contains("of the segments were retransmitted"),
         "{text}"
     );
 }

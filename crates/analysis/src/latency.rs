@@ -131,7 +131,7 @@ fn behind(table: &RequestTable, sidecar: &Sidecar, times: &SidecarTimes) -> Vec<
     };
     let is_seen = seen.count > 0 && seen.count * 100 >= sent * SERVER_SEEN_PERCENT;
     let Some(inside) = seen.mean().filter(|_| is_seen) else {
-        return vec![mean_alone(LatencyPlace::Server, server, upstream)];
+        return vec![mean_alone(LatencyPlace::Upstream, server, upstream)];
     };
     // Both are means over all requests; clocks and moments of reading differ by less than what is said.
     let inside = inside.min(upstream);

@@ -85,11 +85,11 @@ fn the_time_of_requests_divides_between_the_sidecar_and_the_app() {
 #[test]
 fn an_app_that_is_not_seen_has_the_network_with_it() {
     let found = latencies(&mesh(MatchClass::Order, None));
-    assert_eq!(parts(&found[0])[2], (LatencyPlace::Server, 102_500));
+    assert_eq!(parts(&found[0])[2], (LatencyPlace::Upstream, 102_500));
     assert!(
-        found[0]
-            .text
-            .ends_with(": 102 ms in mesh-server, 6.00 ms in envoy."),
+        found[0].text.ends_with(
+            ": 102 ms until mesh-server responds, the network included, 6.00 ms in envoy."
+        ),
         "{}",
         found[0].text
     );

@@ -120,6 +120,9 @@ pub enum LatencyPlace {
     RequestPath,
     /// Between the sidecar and the process behind it, both ways, and until that reads it.
     Network,
+    /// From sending it on to the first byte of the response, where the sockets of the process behind the sidecar were not recorded:
+    /// the network, both ways, and that process.
+    Upstream,
     /// In the process behind the sidecar, or in the process itself where it passes nothing on.
     Server,
     /// The first byte of the response lies in the socket until the sidecar reads it.
@@ -149,13 +152,18 @@ impl LatencyActivityKind {
 }
 
 impl LatencyPlace {
+    /// The process behind the sidecar has the request, with or without the network.
+    pub fn is_behind(self) -> bool {
+        matches!(self, Self::Upstream | Self::Server)
+    }
+
     /// Whether the process that the requests came to has it.
     pub fn is_own(self) -> bool {
         match self {
             Self::InboundQueue | Self::RequestPath | Self::ResponseQueue | Self::ResponsePath => {
                 true
             }
-            Self::Network | Self::Server | Self::ResponseBody => false,
+            Self::Network | Self::Upstream | Self::Server | Self::ResponseBody => false,
         }
     }
 }

@@ -16,6 +16,10 @@ const PLACES: Readonly<Record<Place, { readonly title: string; readonly help: st
     title: "network",
     help: "Between the two processes, both ways, and until the other one reads it",
   },
+  upstream: {
+    title: "network and server",
+    help: "From sending it on to the first byte of the response: the sockets of the process behind it were not recorded",
+  },
   server: { title: "inside", help: "From reading the request to the first byte of the response" },
   response_queue: {
     title: "response until read",
@@ -35,6 +39,7 @@ const WHERE: Readonly<Record<Place, Where>> = {
   inbound_queue: "own",
   request_path: "own",
   network: "between",
+  upstream: "behind",
   server: "behind",
   response_queue: "own",
   response_path: "own",

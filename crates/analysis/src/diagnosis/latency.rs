@@ -68,8 +68,8 @@ pub(super) fn latency(
 fn holders(latency: &Latency) -> Vec<Holder<'_>> {
     let parts = || latency.parts.iter();
     let server = parts()
-        .find(|part| part.place == LatencyPlace::Server)
-        .and_then(|part| Some((part.process.as_ref()?, part.mean_ns)));
+        .find(|part| part.place.is_behind())
+        .and_then(|part| Some((part.process.as_ref()?, part)));
     let mut holders = Vec::new();
     let own = parts().filter(|part| part.place.is_own());
     let own_ns: u64 = own.map(|part| part.mean_ns).sum();
@@ -83,9 +83,10 @@ fn holders(latency: &Latency) -> Vec<Holder<'_>> {
             is_sidecar: true,
         });
     }
-    holders.extend(server.map(|(process, mean_ns)| Holder {
+    let known = server.filter(|(_, part)| part.place == LatencyPlace::Server);
+    holders.extend(known.map(|(process, part)| Holder {
         process,
-        mean_ns,
+        mean_ns: part.mean_ns,
         queue_ns: 0,
         passes_on_to: None,
         is_sidecar: false,
@@ -95,10 +96,7 @@ fn holders(latency: &Latency) -> Vec<Holder<'_>> {
 
 /// Of what the two processes sent each other, in percent; `None`: not measured, or nothing was sent.
 fn sent_again(edges: &EdgeTable, latency: &Latency) -> Option<f64> {
-    let server = latency
-        .parts
-        .iter()
-        .find(|part| part.place == LatencyPlace::Server)?;
+    let server = latency.parts.iter().find(|part| part.place.is_behind())?;
     let (client, server) = (latency.process.pid?, server.process.as_ref()?.pid?);
     let mut both = SideMetrics::default();
     let between = edges

@@ -20,6 +20,7 @@ const ACTIVITY_PERCENT: f64 = 30.0;
 const LEAST_WAIT_NS: u64 = 1_000_000;
 /// A part from this share of the mean on whose process was not recorded is said to be unknown inside.
 const UNKNOWN_PERCENT: f64 = 30.0;
+const UNSEEN: &str = "what it did is not known: its sockets were not recorded";
 /// Below this, segments that were sent again are not mentioned.
 const RETRANSMIT_PERCENT: f64 = 0.5;
 
@@ -123,24 +124,27 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<&Known<'_>>) -> Pl
     let mean_ns = part.mean_ns;
     let (text, causes) = match (part.place, &part.process) {
         (LatencyPlace::Server, Some(server)) => {
-            let text = if server.name == latency.process.name {
-                // A sidecar that asks a sidecar.
-                format!("in the {} behind it", who(server))
-            } else {
-                format!("in {}", who(server))
-            };
+            let text = format!("in {}", behind(latency, server));
             let causes =
                 known.and_then(|known| causes(latency, known, server, mean_ns, Role::Server));
             (text, causes)
         }
         (LatencyPlace::Server, None) => ("in what it asks".to_owned(), None),
+        (LatencyPlace::Upstream, server) => {
+            let asked = server.as_ref().map_or_else(
+                || "what it asks".to_owned(),
+                |server| behind(latency, server),
+            );
+            let text = format!("until {asked} responds, the network included");
+            let is_large = percent(mean_ns, latency.mean_ns) >= UNKNOWN_PERCENT;
+            let unknown = || is_large.then(|| UNSEEN.to_owned());
+            let causes = known.and_then(|known| retransmitted(known).or_else(unknown));
+            (text, causes)
+        }
         (LatencyPlace::ResponseBody, _) => ("until the response has ended".to_owned(), None),
         _ => {
-            let again = known.and_then(|known| known.retransmit_percent);
-            let again = again.filter(|percent| *percent >= RETRANSMIT_PERCENT);
-            let causes =
-                again.map(|percent| format!("{percent:.1} % of the segments were retransmitted"));
-            ("between the two, until it is read".to_owned(), causes)
+            let text = "between the two, until it is read".to_owned();
+            (text, known.and_then(retransmitted))
         }
     };
     Place {
@@ -148,6 +152,21 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<&Known<'_>>) -> Pl
         text,
         causes,
     }
+}
+
+/// The process behind a sidecar; a sidecar may ask a sidecar.
+fn behind(latency: &Latency, server: &LatencyProcess) -> String {
+    if server.name == latency.process.name {
+        format!("the {} behind it", who(server))
+    } else {
+        who(server)
+    }
+}
+
+fn retransmitted(known: &Known<'_>) -> Option<String> {
+    let percent = known.retransmit_percent?;
+    (percent >= RETRANSMIT_PERCENT)
+        .then(|| format!("{percent:.1} % of the segments were retransmitted"))
 }
 
 /// What a process did most while it had the requests; `None` where nothing is to be said.

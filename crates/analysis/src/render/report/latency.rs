@@ -82,6 +82,7 @@ fn place_title(place: LatencyPlace) -> &'static str {
         LatencyPlace::InboundQueue => "inbound socket queue",
         LatencyPlace::RequestPath => "request path",
         LatencyPlace::Network => "network",
+        LatencyPlace::Upstream => "network and server",
         LatencyPlace::Server => "server",
         LatencyPlace::ResponseQueue => "response socket queue",
         LatencyPlace::ResponsePath => "response path",
