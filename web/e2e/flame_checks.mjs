@@ -173,6 +173,21 @@ export async function flameChecks(checks, browser, mock, shots) {
       await page.locator("[data-tooltip]").waitFor();
       const under = () => page.locator("[data-tooltip] .tooltip-name").textContent();
       const name = await under();
+      // The graph moves below a pointer that rests: the frame of before must not stay in the tooltip.
+      const scrolled = await page.locator(".flame-scroll").evaluate((box) => {
+        const before = box.scrollTop;
+        box.scrollTop -= 54;
+        return before - box.scrollTop;
+      });
+      if (scrolled > 0) {
+        await page.waitForFunction(
+          (old) => document.querySelector("[data-tooltip] .tooltip-name")?.textContent !== old,
+          name,
+        );
+        await page.locator(".flame-scroll").evaluate((box) => {
+          box.scrollTop += 54;
+        });
+      }
       await page.keyboard.down("Control");
       for (let i = 0; i < 6; i += 1) await page.mouse.wheel(0, -120);
       await page.keyboard.up("Control");

@@ -89,6 +89,7 @@ export class FlameSurface {
       "scroll",
       () => {
         this.fromBottom = this.maxScroll() - this.scroller.scrollTop;
+        this.hitAgain();
         this.requestPaint();
       },
       options,
@@ -146,9 +147,14 @@ export class FlameSurface {
     this.animation = null;
     this.range = this.goal();
     this.setRows(rowsBelow(index, zoomed), first);
-    // The pointer has not moved, but another frame may be below it now.
-    if (this.pointer !== null)
-      this.setHovered(this.hit(this.pointer.x, this.pointer.y), this.pointer.x, this.pointer.y);
+    this.hitAgain();
+  }
+
+  /** The pointer has not moved, but another frame may be below it now. */
+  private hitAgain(): void {
+    if (this.pointer === null) return;
+    const { x, y } = this.pointer;
+    this.setHovered(this.hit(x, y), x, y);
   }
 
   setTheme(theme: Theme): void {
@@ -244,6 +250,7 @@ export class FlameSurface {
     if (this.index === null) return;
     this.animation = null;
     this.range = range;
+    this.hitAgain();
     const zoom = this.rangeOf(this.zoomed);
     if (this.zoomed !== 0 && (range.left < zoom.left || range.right > zoom.right)) {
       // Beside the zoomed frame there are others, which may be higher.
@@ -425,6 +432,7 @@ export class FlameSurface {
     if (part === 1) {
       this.range = to;
       this.animation = null;
+      this.hitAgain();
     }
   }
 

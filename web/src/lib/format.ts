@@ -19,12 +19,12 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString();
 }
 
-/** Share of a whole with a precision that fits its size: "12.3 %", "0.04 %", "0 %". */
 /** What the numbers of a flame graph count: samples, or time where one unit is a nanosecond. */
 export function amount(value: number, periodNs: number): string {
   return periodNs === 1 ? duration(value) : count(value);
 }
 
+/** Share of a whole with a precision that fits its size: "12.3 %", "0.04 %", "0 %". */
 export function percent(part: number, whole: number): string {
   if (whole <= 0) return "–";
   const value = (part / whole) * 100;
@@ -87,6 +87,11 @@ export function moment(ns: number, now: Date = new Date()): string {
 export function visible(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\u25af");
+}
+
+/** The same for text of several lines, which stay lines. */
+export function visibleLines(text: string): string {
+  return text.split("\n").map(visible).join("\n");
 }
 
 /** Last part of a path. */

@@ -26,3 +26,9 @@ test("what is being lost now stands in front, with how much", () => {
 test("nothing is nothing", () => {
   expect(lossChip([], []).text).toBe("nothing lost");
 });
+
+test("what no result lacks does not alarm", () => {
+  const losses = [loss("stack_table_full", 9), loss("ring_buffer_full", 5)];
+  expect(lossChip(losses, []).isLosing).toBe(false);
+  expect(lossChip([...losses, loss("count_table_full", 2)], []).text).toBe("losing: 2 count table full");
+});

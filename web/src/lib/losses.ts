@@ -7,9 +7,12 @@ export interface LossChip {
   readonly text: string;
   /** Each kind with what it means. */
   readonly detail: string;
-  /** Something was lost within the last seconds. */
+  /** Something that a result lacks was lost within the last seconds. */
   readonly isLosing: boolean;
 }
+
+/** Nothing is missing of a result by these: what did not fit is sent again, or was sent twice. */
+const HARMLESS: ReadonlySet<string> = new Set(["ring_buffer_full", "stack_table_full", "thread_table_full"]);
 
 const inWords = (kind: string): string => kind.replaceAll("_", " ");
 
@@ -18,7 +21,9 @@ export function lossChip(losses: readonly Loss[], before: readonly Loss[] | null
   if (losses.length === 0)
     return { text: "nothing lost", detail: "Nothing was lost since the agent started", isLosing: false };
   const earlier = new Map((before ?? losses).map((loss) => [loss.kind, loss.count]));
-  const growing = losses.filter((loss) => loss.count > (earlier.get(loss.kind) ?? 0));
+  const growing = losses.filter(
+    ({ kind, count: now }) => !HARMLESS.has(kind) && now > (earlier.get(kind) ?? 0),
+  );
   const sorted = [...(growing.length > 0 ? growing : losses)].sort((a, b) => b.count - a.count);
   const [first, ...others] = sorted as [Loss, ...Loss[]];
   const more = others.length === 0 ? "" : ` + ${others.length} ${others.length === 1 ? "kind" : "kinds"}`;

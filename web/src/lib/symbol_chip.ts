@@ -21,11 +21,11 @@ export function levelOf(file: ProcessFile): SymbolLevel {
 }
 
 export const LEVEL_TEXT: Readonly<Record<SymbolLevel, string>> = {
-  full: "names, lines",
-  names: "names",
-  exported: "partial symbols",
-  none: "no names",
-  refused: "not usable",
+  full: "Names, lines",
+  names: "Names",
+  exported: "Partial symbols (rest inferred)",
+  none: "No names",
+  refused: "Not usable",
 };
 
 const LEVEL_REASON: Readonly<Record<SymbolLevel, string>> = {

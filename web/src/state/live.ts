@@ -22,6 +22,7 @@ import { isInPod, podsOf, withReadings } from "../lib/pods";
 import type { ServerEvent } from "../lib/sse";
 import { listed, type TaskList, withTask } from "../lib/task_list";
 import { route } from "./route";
+import { silentSince } from "./silent";
 
 export type Connection = "connecting" | "live" | "polling" | "unreachable";
 export type Access = "unknown" | "granted" | "missing_token" | "wrong_token";
@@ -61,6 +62,9 @@ export const namedContainers = computed<NamedContainers>(() => {
 });
 /** Last CPU readings of each process, oldest first. */
 export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map());
+/** Tokens that were refused one after the other. */
+export const refusals = signal(0);
+
 /** By task id; null before the first answer. */
 export const tasks = signal<TaskList | null>(null);
 /** Ids are never used again. */
@@ -318,8 +322,13 @@ export function startLive(): void {
   onOutcome((outcome) => {
     if (outcome === "unreachable") {
       connection.value = "unreachable";
+      silentSince.value ??= Date.now();
       return;
     }
+    silentSince.value = null;
+    // Several requests with one token are refused; it counts once.
+    if (outcome === "wrong_token" && access.peek() !== "wrong_token") refusals.value += 1;
+    if (outcome === "answered") refusals.value = 0;
     access.value = outcome === "answered" ? "granted" : outcome;
     connection.value = streamOpen ? "live" : "polling";
   });

@@ -294,7 +294,7 @@ export function FlameCanvas(props: Props) {
             {isFolded(index, hovered) ? (
               <span class="origin">
                 <span>{foldedNames(index, hovered).map(visible).join(" › ")}</span>
-                <span>Stacks that begin so part after these frames. Click to unfold.</span>
+                <span>Common root frames folded. Click to unfold.</span>
               </span>
             ) : (
               <Origin label={hoveredLabel} />

@@ -99,7 +99,9 @@ export function describe(index: FlameIndex, node: number, reading: Reading, whol
       ? `${share} total, ${percent(index.graph.self[node]!, whole)} self`
       : `${share} by this path`;
   const depth = index.graph.depth[node]! + 1;
-  const children = `${childCount(index, node)} ${reading === "calls" ? "children" : "callers"}`;
+  const number = childCount(index, node);
+  const one = reading === "calls" ? "child" : "caller";
+  const children = number === 1 ? `1 ${one}` : `${number} ${reading === "calls" ? "children" : "callers"}`;
   const name = visible(labelOf(index, node).name);
   return `${name}, ${numbers}, depth ${depth} of ${index.rows}, ${children}`;
 }

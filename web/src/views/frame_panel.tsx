@@ -8,12 +8,15 @@ import { type Relative, relatives } from "../lib/flame_relatives";
 import { percent, shortName, visible } from "../lib/format";
 import { wilson } from "../lib/wilson";
 import { patchRoute } from "../state/route";
+import { Cut } from "./container_name";
 import { ChangeButtons, CopyButtons } from "./frame_actions";
 import { measured, placeOf, type Reading, sourceOf } from "./frame_facts";
 import { KIND_TEXT } from "./function_table";
 import { Icon } from "./icons";
 
 const MAX_RELATIVES = 6;
+/** Characters at the end of a name that are always shown: `[vslot 3]` tells it from others. */
+const TAIL = 14;
 
 function RelativeList(props: {
   title: string;
@@ -31,12 +34,13 @@ function RelativeList(props: {
       {list.length === 0 && <p class="muted">{props.none}</p>}
       <ul class="relatives">
         {list.slice(0, MAX_RELATIVES).map(({ label, total }) => {
-          const name = visible(calls.graph.labels[label]!.name);
+          const { name } = calls.graph.labels[label]!;
+          const short = shortName(name);
           return (
             <li key={label}>
               <span class="numeric">{percent(total, whole)}</span>
-              <button type="button" class="link mono" title={name} onClick={() => props.open(label)}>
-                {shortName(name)}
+              <button type="button" class="link mono" title={visible(name)} onClick={() => props.open(label)}>
+                <Cut parts={[short.slice(0, -TAIL), short.slice(-TAIL)]} />
               </button>
             </li>
           );

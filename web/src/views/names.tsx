@@ -64,9 +64,12 @@ function Lacking(props: {
     <table class="symbols">
       <thead>
         <tr>
-          <th scope="col">File without names</th>
+          <th scope="col">File without exact names</th>
           <th scope="col" class="number">
-            Frames
+            Inferred
+          </th>
+          <th scope="col" class="number">
+            No name
           </th>
           <th scope="col" />
         </tr>
@@ -79,7 +82,8 @@ function Lacking(props: {
               <br />
               <code class="muted small">{build_id}</code>
             </td>
-            <td class="number">{percent(unnamed + inferred, props.names.frames)}</td>
+            <td class="number">{percent(inferred, props.names.frames)}</td>
+            <td class="number">{percent(unnamed, props.names.frames)}</td>
             <td>
               <GiveButton title="Upload symbols" buildId={build_id} busy={props.busy} give={props.give} />
             </td>

@@ -87,7 +87,7 @@ export function ProgramsCard() {
   const known = rows?.some(({ share }) => share !== null) ?? false;
   return (
     <section class="card wide">
-      <h2>Programs in the kernel</h2>
+      <h2>BPF programs</h2>
       <Statistics />
       {rows === null ? (
         <p class="muted">Asking…</p>
@@ -162,7 +162,7 @@ export function MapsCard() {
   const total = rows?.reduce((sum, map) => sum + map.memory_bytes, 0) ?? 0;
   return (
     <section class="card wide">
-      <h2>Maps in the kernel</h2>
+      <h2>BPF maps</h2>
       {rows === null ? (
         <p class="muted">Asking…</p>
       ) : rows.length === 0 ? (

@@ -23,11 +23,11 @@ export function SymbolsChip({ process }: { process: Process }) {
         title="Not looked at yet: the agent reads the program's file"
         onClick={() => wantSymbols(process.id)}
       >
-        look
+        Check symbols
       </button>
     );
   }
-  if (answer.state === "asked") return <span class="muted">looking…</span>;
+  if (answer.state === "asked") return <span class="muted">checking…</span>;
   if (answer.state === "failed") {
     return (
       <button
@@ -65,7 +65,7 @@ export function KindsChip({ process }: { process: Process }) {
       type="button"
       class={`chip-button ${poor ? "level-exported" : "level-full"}`}
       title={
-        reasons.length === 0 ? "On CPU, off CPU, wall clock and network are possible" : reasons.join("\n")
+        reasons.length === 0 ? "On-CPU, off-CPU, wall clock and network are possible" : reasons.join("\n")
       }
       onClick={() => open(process)}
     >

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { saveToken } from "../api/token";
 import { visible } from "../lib/format";
-import { access, reconnect } from "../state/live";
+import { access, reconnect, refusals } from "../state/live";
 
 export function Loading({ what }: { what: string }) {
   return (
@@ -42,14 +42,18 @@ export function ErrorBox({
   );
 }
 
+/** What was typed last: the page is left while the agent is asked. */
+let lastTyped = "";
+
 /** Shown instead of every page while the agent does not accept the token. */
 export function TokenPage() {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(lastTyped);
   const wrong = access.value === "wrong_token";
   const submit = (event: Event): void => {
     event.preventDefault();
     const token = text.trim().replace(/^.*#token=/, "");
     if (token === "") return;
+    lastTyped = text;
     saveToken(token);
     reconnect();
   };
@@ -72,6 +76,11 @@ export function TokenPage() {
         <code>--token-file</code>.
       </p>
       <form onSubmit={submit} class="token-form">
+        {wrong && refusals.value > 1 && (
+          <p class="field-error" role="alert">
+            Invalid token: the agent has refused {refusals.value} tokens in a row.
+          </p>
+        )}
         <label for="token">Token or whole address</label>
         <div class="inline-field">
           <input

@@ -339,7 +339,7 @@ export function TaskPage({ id }: { id: string }) {
       )}
       {/* Of a profile they stand behind the chip of its quality, so that the graph gets the window. */}
       {!isProfile && <Facts task={task} />}
-      {(!isProfile || task.state === "failed") && <Remarks task={task} />}
+      <Remarks task={task} reasonOnly={isProfile && task.state !== "failed"} />
       <KindResult task={task} />
     </section>
   );

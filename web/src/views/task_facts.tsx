@@ -3,6 +3,7 @@
 import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { isFinal } from "../lib/task_list";
+import { knownNow } from "../state/silent";
 import { elapsedSeconds } from "./task_state";
 
 const CLOCKS = {
@@ -10,6 +11,14 @@ const CLOCKS = {
   cycles: "the hardware's cycle counter",
   "sched-switch": "no clock: every time that a thread leaves the CPU",
   "wall-clock": "switches, and between them a timer whose samples share the time on the CPU",
+} as const;
+
+/** What the number of samples counts. */
+const COUNTED = {
+  "cpu-clock": "One for each period of CPU time",
+  cycles: "One for each period of CPU time",
+  "sched-switch": "Each time that a thread left the CPU; there is no rate",
+  "wall-clock": "Those of the time on the CPU at the frequency beside, and one for each wait",
 } as const;
 
 function Fact({
@@ -35,7 +44,7 @@ function Times({ task }: { task: Task }) {
   return (
     <>
       <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
-        {clock(elapsedSeconds(task, Date.now()))}
+        {clock(elapsedSeconds(task, knownNow()))}
         {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
       </Fact>
       <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
@@ -56,8 +65,8 @@ function CaptureFacts({ settings }: { settings: RequestSettings }) {
       <Fact title="Samples">
         {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}${bodies ? ", with bodies" : ""}`}
       </Fact>
-      <Fact title="Looked at" help="The first bytes of each read and write">
-        {`first ${count(capture_bytes)} bytes`}
+      <Fact title="Capture size" help="The first bytes of each read and write">
+        {`${count(capture_bytes)} B`}
       </Fact>
     </>
   );
@@ -106,7 +115,11 @@ function SampleFacts({ task }: { task: Task }) {
   const lowered = rate !== null && asked !== null && rate < asked;
   return (
     <dl class="facts">
-      <Fact title={waits ? "Switches" : "Samples"}>{count(task.samples)}</Fact>
+      <Fact title={waits ? "Switches" : "Samples"} help={COUNTED[task.clock ?? "cpu-clock"]}>
+        {count(task.samples)}
+        {task.clock === "wall-clock" && ", waits included"}
+        {waits && " off the CPU"}
+      </Fact>
       {!waits && (
         <Fact
           title="Frequency"
@@ -133,15 +146,19 @@ function SampleFacts({ task }: { task: Task }) {
   );
 }
 
+/** Why the task failed stands by itself: losses and notes are no causes. */
+const ownReason = ({ state, reason }: Task): string | null => (state === "failed" ? null : reason);
+
 /** Number of things that a task has to remark. */
-export function remarksOf({ losses, notes, reason }: Task): number {
-  return losses.length + notes.length + (reason === null ? 0 : 1);
+export function remarksOf(task: Task): number {
+  return task.losses.length + task.notes.length + (ownReason(task) === null ? 0 : 1);
 }
 
 export function RemarkList({ task }: { task: Task }) {
+  const reason = ownReason(task);
   return (
     <ul>
-      {task.reason !== null && <li class={task.state === "failed" ? "bad" : ""}>{visible(task.reason)}</li>}
+      {reason !== null && <li>{visible(reason)}</li>}
       {task.losses.map((loss) => (
         <li key={loss.kind}>
           <b class="numeric">{count(loss.count)}</b> {visible(loss.meaning)}{" "}
@@ -155,16 +172,24 @@ export function RemarkList({ task }: { task: Task }) {
   );
 }
 
-export function Remarks({ task }: { task: Task }) {
-  const all = remarksOf(task);
-  if (all === 0) return null;
+/** Why a task failed, and what else it has to say. */
+export function Remarks({ task, reasonOnly }: { task: Task; reasonOnly: boolean }) {
+  const others = reasonOnly ? 0 : remarksOf(task);
   return (
-    <details class="remarks" open={task.state === "failed"}>
-      <summary>
-        {task.state === "failed" ? "Why it failed" : "About the quality of this result"}
-        <span class="badge">{all}</span>
-      </summary>
-      <RemarkList task={task} />
-    </details>
+    <>
+      {task.state === "failed" && task.reason !== null && (
+        <p class="remarks bad" role="alert" data-failed>
+          <b>Why it failed:</b> {visible(task.reason)}
+        </p>
+      )}
+      {others > 0 && (
+        <details class="remarks">
+          <summary>
+            About the quality of this result<span class="badge">{others}</span>
+          </summary>
+          <RemarkList task={task} />
+        </details>
+      )}
+    </>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lossText, tableText } from "./task_state.js";
+import { elapsedSeconds, lossText, tableText } from "./task_state.js";
 
 const loss = (kind: string, count: number) => ({ kind, count, meaning: "" });
 
@@ -28,4 +28,13 @@ test("what was left out is said only when there was something", () => {
     "12 pages of unwind tables loaded (9 KiB); 0 evicted; 7 samples walked by the agent, 6 to their end";
   expect(tableText(tables)).toBe(all);
   expect(tableText({ ...tables, captures_dropped: 2 })).toBe(`${all}; 2 did not fit`);
+});
+
+test("a task that still runs is not shown beyond its duration", () => {
+  const task = { started_at_ns: 10e9, ended_at_ns: null, duration_s: 30 };
+  expect(elapsedSeconds(task, 25_000)).toBe(15);
+  expect(elapsedSeconds(task, 45_000)).toBe(30);
+  expect(elapsedSeconds({ ...task, duration_s: null }, 45_000)).toBe(35);
+  // What has ended took as long as it took.
+  expect(elapsedSeconds({ ...task, ended_at_ns: 42e9 }, 99_000)).toBe(32);
 });

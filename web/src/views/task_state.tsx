@@ -3,6 +3,7 @@
 import type { StackQuality, Task } from "../api/types";
 import { clock, count, percent } from "../lib/format";
 import { LOST_SAMPLES } from "../lib/quality";
+import { knownNow } from "../state/silent";
 
 export function StateChip({ task }: { task: Task }) {
   return (
@@ -13,19 +14,22 @@ export function StateChip({ task }: { task: Task }) {
   );
 }
 
-/** Seconds that the task has run. */
-export function elapsedSeconds(task: Task, nowMs: number): number {
-  if (task.started_at_ns === null) return 0;
-  const end = task.ended_at_ns ?? nowMs * 1e6;
-  return Math.max(0, (end - task.started_at_ns) / 1e9);
+/** Seconds that the task has run; one that is running is never shown beyond its duration. */
+export function elapsedSeconds(
+  { started_at_ns, ended_at_ns, duration_s }: Pick<Task, "started_at_ns" | "ended_at_ns" | "duration_s">,
+  nowMs: number,
+): number {
+  if (started_at_ns === null) return 0;
+  const seconds = Math.max(0, ((ended_at_ns ?? nowMs * 1e6) - started_at_ns) / 1e9);
+  return ended_at_ns === null && duration_s !== null ? Math.min(seconds, duration_s) : seconds;
 }
 
 export function Progress({ task }: { task: Task }) {
   if (task.state === "queued") return <span class="muted">waiting</span>;
   if (task.state !== "running" && task.started_at_ns === null) return <span class="muted">–</span>;
-  if (task.state !== "running") return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}</span>;
+  if (task.state !== "running") return <span class="muted">{clock(elapsedSeconds(task, knownNow()))}</span>;
   if (task.progress === null)
-    return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}, no end</span>;
+    return <span class="muted">{clock(elapsedSeconds(task, knownNow()))}, runs until stopped</span>;
   return (
     <progress value={task.progress} max={1} aria-label={`${Math.round(task.progress * 100)} percent done`} />
   );

@@ -16,8 +16,8 @@ const STATE_TEXT: Readonly<Record<string, string>> = {
   preempted: "waits for a CPU, preempted",
   woken: "waits for a CPU, woken",
   interruptible: "asleep",
-  uninterruptible: "asleep, not interruptible",
-  io: "asleep for a device",
+  uninterruptible: "uninterruptible sleep (D)",
+  io: "I/O wait",
   stopped: "stopped",
 };
 
