@@ -65,8 +65,8 @@ export interface Topology {
 
 /** Ports on which a pod asks its control plane, name servers and collectors of telemetry. */
 const CONTROL_ASKED: ReadonlyMap<number, string> = new Map([
-  [53, "names"],
-  [853, "names"],
+  [53, "DNS"],
+  [853, "DNS"],
   [15010, "control plane"],
   [15012, "control plane"],
   [15014, "control plane"],
@@ -83,10 +83,10 @@ const CONTROL_ASKED: ReadonlyMap<number, string> = new Map([
 ]);
 /** Ports on which a sidecar is asked for its metrics and health. */
 const CONTROL_ANSWERED: ReadonlyMap<number, string> = new Map([
-  [15000, "administration"],
-  [9901, "administration"],
-  [15020, "reads metrics"],
-  [15090, "reads metrics"],
+  [15000, "Envoy admin"],
+  [9901, "Envoy admin"],
+  [15020, "metrics scrape"],
+  [15090, "metrics scrape"],
   [15021, "health checks"],
 ]);
 

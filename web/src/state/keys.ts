@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { actionOf, beginsSequence, type GlobalAction } from "../lib/keymap";
+import type { PageState } from "../lib/query_state";
 import { copyLink } from "./clipboard";
 import { singleKeys } from "./preferences";
 import { mayChange } from "./role";
@@ -74,13 +75,23 @@ export function sequencePending(): boolean {
   return performance.now() - pendingSince < SEQUENCE_MS;
 }
 
+/** What a new task is of: the row that has the focus, or the one that is picked. */
+function subject(): Partial<PageState> {
+  const row =
+    document.activeElement?.closest("[data-subject]") ??
+    document.querySelector("main [data-subject][aria-selected=true]");
+  const [kind, id = ""] = row?.getAttribute("data-subject")?.split(" ") ?? [];
+  if (kind === "pid") return { pids: [Number(id)] };
+  return kind === "pod" ? { pod: id } : {};
+}
+
 function run(action: GlobalAction): boolean {
   switch (action) {
     case "new_task":
-      if (mayChange.peek()) patchRoute({ create: true });
+      if (mayChange.peek()) patchRoute({ create: true, ...subject() });
       return true;
     case "check_up":
-      if (mayChange.peek()) patchRoute({ create: true, checkup: true });
+      if (mayChange.peek()) patchRoute({ create: true, checkup: true, ...subject() });
       return true;
     case "help":
       helpOpen.value = true;

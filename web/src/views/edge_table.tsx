@@ -99,6 +99,24 @@ const COLUMNS: readonly Column<ShownRow>[] = [
     cell: (row) => or(row.rate, (rate) => `${bytes(rate)}/s`),
   },
   {
+    key: "retransmits",
+    title: "Retr",
+    help: "Segments that were retransmitted",
+    numeric: true,
+    sortable: true,
+    cell: (row) => trouble(row, "retransmits"),
+  },
+  {
+    key: "drops",
+    title: "Drops",
+    help: "Packets that the kernel dropped",
+    numeric: true,
+    sortable: true,
+    cell: (row) => trouble(row, "drops"),
+  },
+  { key: "resets", title: "Resets", numeric: true, sortable: true, cell: (row) => trouble(row, "resets") },
+  { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row, "errors") },
+  {
     key: "sent",
     title: "Sent",
     help: "Bytes from the client to the server",
@@ -138,24 +156,6 @@ const COLUMNS: readonly Column<ShownRow>[] = [
     sortable: true,
     cell: (row) => or(row.wait, (wait) => betweenText(wait, 1)),
   },
-  {
-    key: "retransmits",
-    title: "Retr",
-    help: "Segments that were retransmitted",
-    numeric: true,
-    sortable: true,
-    cell: (row) => trouble(row, "retransmits"),
-  },
-  {
-    key: "drops",
-    title: "Drops",
-    help: "Packets that the kernel dropped",
-    numeric: true,
-    sortable: true,
-    cell: (row) => trouble(row, "drops"),
-  },
-  { key: "resets", title: "Resets", numeric: true, sortable: true, cell: (row) => trouble(row, "resets") },
-  { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row, "errors") },
 ];
 
 /** Not measured, with the reasons. */

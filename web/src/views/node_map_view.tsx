@@ -54,7 +54,7 @@ function PodPanel({ node, map, lines }: { node: MapNode; map: NodeMap; lines: re
         {node.pod !== null && <Fact title="Found by">{node.pod.why}</Fact>}
         {node.row?.cpu.cores != null && <Fact title="CPU">{cpu(node.row.cpu.cores * 100)}</Fact>}
         {requests?.requests != null && (
-          <Fact title={requests.areSent ? "It sends" : "It answers"}>
+          <Fact title={requests.areSent ? "It sends" : "It serves"}>
             {`${rate(requests.requests.per_s)} req/s, ${(errorShare(requests.requests) ?? 0).toFixed(1)} % errors`}
           </Fact>
         )}

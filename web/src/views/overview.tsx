@@ -66,7 +66,7 @@ function Requests({ row }: { row: OverviewRow }) {
       <Trend row={row} value="requests_per_s" />
       <span>
         {areSent && (
-          <span class="muted" title="Requests that it sends: it answers none that Envoy counts">
+          <span class="muted" title="Requests that it sends: it serves none that Envoy counts">
             out{" "}
           </span>
         )}
@@ -84,7 +84,7 @@ function Errors({ row }: { row: OverviewRow }) {
   return (
     <span
       class={share === 0 ? "muted" : ""}
-      title={`${requests.errors} of ${requests.count} answers have status 5xx`}
+      title={`${requests.errors} of ${requests.count} responses have status 5xx`}
     >
       {share === 0 ? "0" : share.toFixed(share < 10 ? 1 : 0)} %
     </span>
@@ -133,7 +133,7 @@ function Retransmits({ row }: { row: OverviewRow }) {
   return (
     <span
       class={retransmitted === 0 ? "muted" : ""}
-      title={`${retransmitted} of ${sent + retransmitted} segments were sent again`}
+      title={`${retransmitted} of ${sent + retransmitted} segments were retransmitted`}
     >
       {rate(perS)}
     </span>
@@ -187,7 +187,7 @@ function CheckUp({ row, failed }: { row: OverviewRow; failed: (failure: Failure 
       <button
         type="button"
         disabled={starting || meta.value?.demo_data === true}
-        title={`Measures it for ${CHECKUP_S} s: requests, on CPU, off CPU, connections`}
+        title={`Measures it for ${CHECKUP_S} s: requests, on-CPU, off-CPU, connections`}
         aria-label={`Check up ${visible(row.title)}`}
         onClick={() => void start()}
       >
@@ -232,7 +232,7 @@ function Row({
         <td class="numeric" data-title="CPU, cores">
           <Cpu row={row} />
         </td>
-        <td class="numeric" data-title="Waiting for CPU">
+        <td class="numeric" data-title="Runnable, waiting">
           <Waiting row={row} />
         </td>
         <td class="numeric" data-title="Retransmits/s">
@@ -274,7 +274,7 @@ function Table({
             <th scope="col" class="numeric" title="By Envoy's own counters; the line is the last minutes">
               Requests/s
             </th>
-            <th scope="col" class="numeric" title="Answers with status 5xx">
+            <th scope="col" class="numeric" title="Responses with status 5xx">
               Errors
             </th>
             <th scope="col" class="numeric" title="95 of 100 requests take less than this">
@@ -283,10 +283,10 @@ function Table({
             <th scope="col" class="numeric" title="Cores in use, of the limit where there is one">
               CPU, cores
             </th>
-            <th scope="col" class="numeric" title="Threads that could run and had no CPU, on average">
-              Waiting for CPU
+            <th scope="col" class="numeric" title="Threads that could run and waited for a CPU, on average">
+              Runnable, waiting
             </th>
-            <th scope="col" class="numeric" title="TCP segments that were sent again">
+            <th scope="col" class="numeric" title="TCP segments that were retransmitted">
               Retransmits/s
             </th>
             <th scope="col">Last check-up</th>

@@ -47,7 +47,7 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
     ...(mayChange.value
       ? [
           action("new", "New task", "profile something"),
-          action("checkup", "Sidecar check-up", "what a sidecar costs, and what changes it"),
+          action("checkup", "New check-up", "what a sidecar costs, and what changes it"),
         ]
       : []),
     action("help", "Keys and help", "shortcuts"),

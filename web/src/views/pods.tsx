@@ -188,7 +188,7 @@ function PodHead({ pod }: { pod: Pod }) {
       </span>
       <span class="muted">{bytes(pod.rss_bytes)}</span>
       {kind === "pod" && (
-        <>
+        <span class="pod-actions">
           {meta.value?.network === "always" && (
             <a
               class="row-action"
@@ -210,13 +210,18 @@ function PodHead({ pod }: { pod: Pod }) {
               Profile pod…
             </button>
           </Changing>
-        </>
+        </span>
       )}
     </span>
   );
 }
 
 const keyOf = (row: PodRow): string => (row.kind === "pod" ? `pod ${row.pod.key}` : row.member.process.id);
+
+function subjectOf(row: PodRow): string | undefined {
+  if (row.kind === "member") return `pid ${row.member.process.pid}`;
+  return row.pod.kind === "pod" ? `pod ${row.pod.key}` : undefined;
+}
 
 /** Keeps the order of rows while the pointer is on the table, so that nothing moves under it. */
 function useSteadyRows(rows: readonly PodRow[], frozen: boolean, key: string): readonly PodRow[] {
@@ -303,6 +308,7 @@ export function PodsPage() {
             rows={steady}
             columns={COLUMNS}
             rowKey={keyOf}
+            subject={subjectOf}
             spanning={(row) => (row.kind === "pod" ? <PodHead pod={row.pod} /> : null)}
             sort={sort}
             onSort={(next) => patchRoute({ sort: next }, "replace")}

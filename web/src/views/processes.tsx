@@ -300,6 +300,7 @@ export function ProcessesPage() {
             rows={rows}
             columns={hasWorkloads ? COLUMNS : WITHOUT_WORKLOADS}
             rowKey={(row) => (row.kind === "process" ? row.process.id : `group ${row.container?.id ?? ""}`)}
+            subject={(row) => (row.kind === "process" ? `pid ${row.process.pid}` : undefined)}
             spanning={(row) => (row.kind === "group" ? <GroupRow row={row} /> : null)}
             sort={sort}
             onSort={(next) => patchRoute({ sort: next }, "replace")}

@@ -13,7 +13,7 @@ export function lineLabel(line: Line): string {
     `${visible(line.clientName)} to ${visible(line.serverName)}`,
     line.port === null ? line.protocol : `port ${line.port}, ${line.protocol}`,
     line.tls ? "TLS" : "",
-    line.asked.length > 0 ? `asked for ${line.asked.slice(0, 3).join(", ")}` : "",
+    line.asked.length > 0 ? `original destination ${line.asked.slice(0, 3).join(", ")}` : "",
     line.counters.bytes === null ? "bytes not measured" : bytes(line.counters.bytes),
     trouble,
     line.edges.length > 1 ? `${line.edges.length} edges` : "",

@@ -43,7 +43,7 @@ function nodeLabel(node: TopologyNode, cpu: CpuShare | null): string {
     `${node.edges} ${node.edges === 1 ? "edge" : "edges"}`,
     bytes(node.bytes),
   ];
-  if (node.ports.length > 0) parts.push(`answers on port ${node.ports.join(", ")}`);
+  if (node.ports.length > 0) parts.push(`listens on port ${node.ports.join(", ")}`);
   return parts.filter((part) => part !== "").join(", ");
 }
 

@@ -93,7 +93,7 @@ function NodePanel({ node, lines }: { node: TopologyNode; lines: readonly Line[]
         {node.pid !== null && (
           <Fact title="CPU">{process === undefined ? "the process is gone" : cpu(process.cpu_percent)}</Fact>
         )}
-        <Fact title="Answers on">{node.ports.length === 0 ? "no port seen" : node.ports.join(", ")}</Fact>
+        <Fact title="Listens on">{node.ports.length === 0 ? "no port seen" : node.ports.join(", ")}</Fact>
         <Fact title="Traffic">{bytes(node.bytes)}</Fact>
         <Fact title="Connections">{`${count(open)} open`}</Fact>
       </dl>

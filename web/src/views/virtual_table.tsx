@@ -28,6 +28,8 @@ export interface VirtualTableProps<T> {
   readonly sort: string;
   readonly onSort: (sort: string) => void;
   readonly onOpen?: (row: T) => void;
+  /** What a new task is of while the row has the focus: "pid 12" or "pod 4026531840". */
+  readonly subject?: (row: T) => string | undefined;
   /** Key of the row whose details are shown elsewhere. */
   readonly picked?: string;
 }
@@ -142,6 +144,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
         role="row"
         aria-rowindex={i + 2}
         data-row={i}
+        data-subject={props.subject?.(row)}
         tabIndex={i === current ? 0 : -1}
         aria-selected={props.picked === undefined ? undefined : props.rowKey(row) === props.picked}
         class={`tr${i % 2 === 1 ? " odd" : ""}${span === null ? "" : " spanning"}${props.onOpen ? " openable" : ""}`}
