@@ -92,10 +92,22 @@ await checks.run(
       return (await (await fetch("/api/v1/network/edges", { headers })).json()).edges;
     }, TOKEN);
     await page.goto(`${old.origin}/?view=edge&edge=${edge.id}`);
-    await page.getByText(/These numbers are of the last 6\d s: 1\d\d s to \d+ s/).waitFor();
+    await page
+      .getByText(/These numbers are of the last 6\d s: \d\d:\d\d:\d\d to .* \(1\d\d–\d+ s\)/)
+      .waitFor();
     if (shots !== undefined) await page.screenshot({ path: `${shots}/edge-recent.png` });
+    // What the pointer says has its place already: nothing below moves.
+    const cards = page.locator(".row-card");
+    const place = () => cards.nth(3).evaluate((card) => card.getBoundingClientRect().top);
+    const still = await place();
+    await cards.first().locator(".chart-box").first().hover();
+    await page
+      .locator(".row-moment", { hasText: /\d\d:\d\d:\d\d to / })
+      .first()
+      .waitFor();
+    assert((await place()) === still, `cards jump by ${(await place()) - still} px`);
     await page.getByRole("button", { name: "Whole time" }).click();
-    await page.getByText(/These numbers are of 0 s to \d+ s/).waitFor();
+    await page.getByText(/These numbers are of \d\d:\d\d:\d\d to .* \(0–\d+ s\)/).waitFor();
     await page.getByRole("button", { name: "Last minute" }).click();
     await page.getByText(/These numbers are of the last 6\d s/).waitFor();
     assert(faults.length === 0, faults.join(" | "));
@@ -108,6 +120,10 @@ await checks.run("a wrong token gives the page that says where the right one is"
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(`${mock.origin}/#token=wrong`);
   await page.getByText("Invalid token").waitFor();
+  // Another wrong one must not look as if nothing had happened.
+  await page.fill("#token", "wrong as well");
+  await page.getByRole("button", { name: "Open" }).click();
+  await page.getByText("the agent has refused 2 tokens in a row").waitFor();
   await page.fill("#token", `${mock.origin}/#token=${TOKEN}`);
   await page.getByRole("button", { name: "Open" }).click();
   await page.waitForSelector(".overview-table, [role=grid]");

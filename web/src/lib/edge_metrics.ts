@@ -45,11 +45,11 @@ export const EDGE_METRICS: Readonly<Record<MetricKey, EdgeMetric>> = {
   rtt: metric(
     "write_rtt_us",
     "Smoothed RTT",
-    "Smoothed by the kernel (srtt) and looked at with each write. Acknowledgements that the peer delays are in it, so it can be the time of the peer's answer",
+    "Smoothed by the kernel (srtt) and looked at with each write. Acknowledgements that the peer delays are in it, so it can be the time of the peer's response",
     "values",
     1e3,
   ),
-  connect: metric("connect", "Connect", "From asking to the answer", "connected"),
+  connect: metric("connect", "Connect", "SYN to SYN-ACK", "connected"),
   accept: metric(
     "accept",
     "Accept wait",
@@ -60,7 +60,7 @@ export const EDGE_METRICS: Readonly<Record<MetricKey, EdgeMetric>> = {
   wait: metric("receive_wait", "Receive wait", "From the arrival of data until the process read it", "reads"),
   retransmit: metric("retransmit", "Retransmits", "Segments that were retransmitted", "segments"),
   drop: metric("drop", "Drops", "Packets that the kernel dropped, by its own reasons", "packets"),
-  reset: metric("reset", "Resets", "Connections that were broken off", "resets"),
+  reset: metric("reset", "Resets", "RST sent or received", "resets"),
   error: metric("error", "Errors", "Connections that ended with an error, by its number", "errors"),
 };
 

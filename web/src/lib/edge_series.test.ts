@@ -17,6 +17,7 @@ import {
   seconds,
   stepAt,
   stepHistogram,
+  stepText,
   timeBefore,
 } from "./edge_series";
 import {
@@ -249,4 +250,10 @@ describe("numbers of a line", () => {
     expect(markText("trouble", lines[2]!.trouble)).toBe("7 retransmits");
     expect(badness("rtt", counters)).toBe(0);
   });
+});
+
+test("a time has the clock where it is known when counting began", () => {
+  expect(stepText([10_000, 20_000], null)).toBe("10–20 s");
+  const noon = new Date(2020, 0, 2, 12, 0, 0).getTime() * 1e6;
+  expect(stepText([10_000, 20_000], noon)).toMatch(/12:00:10 to .*12:00:20 \(10–20 s\)$/);
 });

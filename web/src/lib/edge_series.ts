@@ -4,6 +4,7 @@ import type { EdgeSeries, Histogram, SideSeries, ValueSeries } from "../api/type
 import { type Counted, countedOf, EDGE_METRICS, type EdgeMetric, type MetricKey } from "./edge_metrics";
 import type { Between } from "./edges";
 import { percentile } from "./edges";
+import { moment } from "./format";
 
 export type Steps = EdgeSeries["steps_ms"];
 
@@ -34,6 +35,14 @@ export function span(steps: Steps): readonly [number, number] | null {
   const first = steps[0];
   const last = steps.at(-1);
   return first === undefined || last === undefined ? null : [first[0], last[1]];
+}
+
+/** "14:03:22 to 14:03:32 (10–20 s)"; without the clock where it is not known when counting began. */
+export function stepText([from, to]: readonly [number, number], zeroNs: number | null): string {
+  const seconds = `${from / 1000}–${to / 1000} s`;
+  if (zeroNs === null) return seconds;
+  const clock = (ms: number): string => moment(zeroNs + ms * 1e6);
+  return `${clock(from)} to ${clock(to)} (${seconds})`;
 }
 
 /** Numbers of an edge of a collection without an end are over the last minute, */

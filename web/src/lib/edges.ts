@@ -218,3 +218,13 @@ export function meanText(sumNs: number, count: number): string | null {
 export function isWhole(table: EdgeTable): boolean {
   return table.lost.events === 0 && Object.keys(table.unresolved).length === 0;
 }
+
+/** What the agent says where the option was not ticked. */
+const NOT_TIMED = "needs the timed mode";
+
+/** Why `what` is missing, and what to do where something can be done. */
+export function missingText(reason: string, what: string): string {
+  return reason.includes(NOT_TIMED)
+    ? `${what}: not recorded. Tick "Call durations" when starting a task.`
+    : `${what}: not available, ${reason}`;
+}

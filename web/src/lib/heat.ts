@@ -121,6 +121,9 @@ export interface Tick {
   readonly text: string;
 }
 
+/** A tick further right has no place for its text. */
+const LAST_TICK = 0.97;
+
 /** At most `most` round moments of a range. */
 export function timeTicks(fromMs: number, toMs: number, most: number): Tick[] {
   const length = toMs - fromMs;
@@ -128,7 +131,7 @@ export function timeTicks(fromMs: number, toMs: number, most: number): Tick[] {
   const step =
     TICK_STEPS_MS.find((ms) => length / ms <= most - 1) ?? Math.ceil(length / most / 864e5) * 864e5;
   const ticks: Tick[] = [];
-  for (let ms = Math.ceil(fromMs / step) * step; ms < toMs; ms += step)
+  for (let ms = Math.ceil(fromMs / step) * step; ms - fromMs <= length * LAST_TICK; ms += step)
     ticks.push({ at: (ms - fromMs) / length, text: tickText(ms, step) });
   return ticks;
 }

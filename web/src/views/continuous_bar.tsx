@@ -1,29 +1,40 @@
 // A profile without end: its last minutes, hours or day by the clock, of one pod or process, now against before.
 
-import { useState } from "preact/hooks";
-import type { Task } from "../api/types";
-import { clockTicks, earlier, HOUR_MS, SPANS, sinceOf, type TimeRange } from "../lib/continuous";
+import { useEffect, useState } from "preact/hooks";
+import type { ProfileThread, Task } from "../api/types";
+import { earlier, HOUR_MS, SPANS, sinceOf, type TimeRange } from "../lib/continuous";
 import { clockTime, moment, visible } from "../lib/format";
 import type { Pod } from "../lib/pods";
 import { compareBy } from "../lib/process_list";
 import { pods, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
+import { ClockTicks } from "./clock_ticks";
 import { TimeStrip } from "./time_strip";
 
 /** Processes that are offered, busiest first. */
 const MOST_PROCESSES = 40;
-const MOST_TICKS = 10;
-/** A tick further right has no place for its text. */
-const LAST_TICK = 0.97;
 
 /** Containers of a pod; the samples of processes that have ended are found by them too. */
 const containersOf = ({ members }: Pod): readonly string[] => [
   ...new Set(members.flatMap(({ process: { container } }) => container?.id ?? [])),
 ];
 
-/** Whose samples are shown. */
-function Filter() {
+/** Processes that have samples and do not run any more, most samples first. */
+function endedOf(threads: readonly ProfileThread[], running: ReadonlySet<number>) {
+  const ended = new Map<number, string>();
+  for (const { pid, process } of threads) if (!running.has(pid) && !ended.has(pid)) ended.set(pid, process);
+  return [...ended].slice(0, MOST_PROCESSES).map(([pid, name]) => ({ pid, name }));
+}
+
+/** Whose samples are shown. `threads`: those of everything that is shown. */
+function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
   const { containers, pid } = route.value;
+  // With a filter only what it leaves is known: those of before stay on offer.
+  const [all, setAll] = useState<readonly ProfileThread[]>([]);
+  useEffect(() => {
+    if (threads !== null && containers.length === 0 && pid === null) setAll(threads);
+  }, [threads, containers.length, pid]);
+  const ended = endedOf(all, new Set([...(processes.value?.values() ?? [])].map((each) => each.pid)));
   const named = (pods.value ?? [])
     .filter(({ kind }) => kind === "pod")
     .map((pod) => ({ title: visible(pod.title), ids: containersOf(pod) }))
@@ -36,7 +47,8 @@ function Filter() {
   const known =
     value === "" ||
     named.some(({ ids }) => ids.join(",") === value) ||
-    busiest.some((process) => process.pid === pid);
+    busiest.some((process) => process.pid === pid) ||
+    ended.some((process) => process.pid === pid);
   const set = (next: string): void => {
     const process = /^pid (\d+)$/.exec(next);
     patchRoute({
@@ -72,26 +84,29 @@ function Filter() {
             </option>
           ))}
         </optgroup>
+        {ended.length > 0 && (
+          <optgroup label="Processes that have ended">
+            {ended.map(({ pid: own, name }) => (
+              <option key={own} value={`pid ${own}`}>
+                {visible(name)} {own}
+              </option>
+            ))}
+          </optgroup>
+        )}
       </select>
     </label>
   );
 }
 
-function Ticks({ fromMs, toMs }: { fromMs: number; toMs: number }) {
-  return (
-    <div class="time-ticks muted" aria-hidden="true">
-      {clockTicks(fromMs, toMs, MOST_TICKS)
-        .filter(({ at }) => at <= LAST_TICK)
-        .map(({ at, text }) => (
-          <span key={at} style={{ left: `${at * 100}%` }}>
-            {text}
-          </span>
-        ))}
-    </div>
-  );
-}
-
-export function ContinuousBar({ task, running }: { task: Task; running: boolean }) {
+export function ContinuousBar({
+  task,
+  running,
+  threads,
+}: {
+  task: Task;
+  running: boolean;
+  threads: readonly ProfileThread[] | null;
+}) {
   const { from, to, since, base, baseFrom } = route.value;
   const [refused, setRefused] = useState("");
   const startedMs = (task.started_at_ns ?? task.created_at_ns) / 1e6;
@@ -141,7 +156,7 @@ export function ContinuousBar({ task, running }: { task: Task; running: boolean 
           {moment((startedMs + shown.from) * 1e6)} to{" "}
           {to === null && running ? "now" : clockTime(new Date(startedMs + shown.to), true)}
         </span>
-        <Filter />
+        <Filter threads={threads} />
         {!compared && (
           <button type="button" onClick={compare} title="The same minutes of the hour before are the base">
             Compare with an hour before
@@ -162,7 +177,7 @@ export function ContinuousBar({ task, running }: { task: Task; running: boolean 
         to={to}
         since={since}
       />
-      <Ticks fromMs={startedMs + (since ?? 0)} toMs={endMs} />
+      <ClockTicks fromMs={startedMs + (since ?? 0)} toMs={endMs} />
     </section>
   );
 }

@@ -10,10 +10,11 @@ import {
   rowsOf,
   seconds,
   span,
+  stepText,
   timeBefore,
 } from "../lib/edge_series";
 import { endName } from "../lib/edges";
-import { count, duration, moment, visible } from "../lib/format";
+import { count, duration, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
 import { tasksWithRequests } from "../lib/requests";
 import { useEdgeSeries } from "../state/edge_series";
@@ -197,10 +198,8 @@ function coveredText(
   isRecent: boolean,
   zeroNs: number | null,
 ): string {
-  const clock = (ms: number): string => moment(zeroNs! + ms * 1e6);
-  const times = zeroNs === null ? "" : `, ${clock(from)} to ${clock(to)}`;
   const last = isRecent ? `the last ${(to - from) / 1000} s: ` : "";
-  return `These numbers are of ${last}${from / 1000} s to ${to / 1000} s${times}`;
+  return `These numbers are of ${last}${stepText([from, to], zeroNs)}`;
 }
 
 /** `id`: the task; empty for the always-on collection. */
@@ -250,7 +249,8 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const missing = missingSide(series, edge);
   const covered = span(series.steps_ms);
   // After a restart of the collection the steps do not count from the moment that is known.
-  const zero = table !== null && "since_ns" in table && table.restarts === 0 ? table.since_ns : null;
+  const collected = table !== null && "since_ns" in table && table.restarts === 0 ? table.since_ns : null;
+  const zero = always ? collected : (task?.started_at_ns ?? null);
   const pastColumns = before === null || past.series === null ? [] : columnsOf(past.series, edge, reasons);
   const pastSeconds = seconds(past.series?.steps_ms ?? []);
   const earlierOf = (name: string, kind: RowKey): Earlier | null => {
@@ -280,7 +280,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
           <span class="protocol">{`${edge.protocol.toUpperCase()}${edge.tls === true ? " · TLS" : ""}`}</span>
         )}
         {edge !== null && edge.original_destination !== null && (
-          <span class="muted">{`asked for ${edge.original_destination}`}</span>
+          <span class="muted">{`original destination ${edge.original_destination}`}</span>
         )}
       </header>
       {(part.error ?? tableError) !== null && (
@@ -296,7 +296,14 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
       )}
       <Remarks series={series} />
       {whole.series !== null && (
-        <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to} recent={recent} always={always}>
+        <EdgeRange
+          whole={span(whole.series.steps_ms)}
+          from={from}
+          to={to}
+          recent={recent}
+          always={always}
+          zeroNs={zero}
+        >
           <Overview series={whole.series} shared={overview} />
         </EdgeRange>
       )}
@@ -324,6 +331,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
                   earlier={earlierOf(name, kind)}
                   steps={series.steps_ms}
                   shared={shared}
+                  zeroNs={zero}
                 />
               )),
             )}

@@ -208,7 +208,7 @@ export function EdgePanel({
           {visible(endName(edge.client))} → {visible(endName(edge.server))}
           <span class="muted">
             {` port ${edge.server.port ?? "unknown"}`}
-            {edge.original_destination !== null && ` · asked for ${edge.original_destination}`}
+            {edge.original_destination !== null && ` · original destination ${edge.original_destination}`}
           </span>
         </h2>
         <EdgeLink origin={origin} edge={edge.id} text="Open the edge: over time" />

@@ -1,13 +1,18 @@
 // The time range of the page of an edge: a picture of the whole time, and two fields for the keyboard.
 
 import type { ComponentChildren } from "preact";
+import { moment } from "../lib/format";
 import { patchRoute, route } from "../state/route";
+import { ClockTicks } from "./clock_ticks";
 
 function Field(props: {
   label: string;
   value: number | null;
+  /** What holds without a value. */
+  shown: number;
   least: number;
   most: number;
+  zeroNs: number | null;
   set: (ms: number | null) => void;
 }) {
   return (
@@ -28,6 +33,9 @@ function Field(props: {
         }}
       />{" "}
       s
+      {props.zeroNs !== null && (
+        <span class="muted numeric"> {moment(props.zeroNs + props.shown * 1e6)}</span>
+      )}
     </label>
   );
 }
@@ -40,9 +48,11 @@ export function EdgeRange(props: {
   recent: number | null;
   /** The last minute is what is shown when nothing is picked. */
   always: boolean;
+  /** When counting began, where that is known. */
+  zeroNs: number | null;
   children: ComponentChildren;
 }) {
-  const { whole, from, to, recent, always } = props;
+  const { whole, from, to, recent, always, zeroNs } = props;
   if (whole === null) return null;
   const [least, most] = whole;
   const share = (ms: number): number =>
@@ -63,10 +73,27 @@ export function EdgeRange(props: {
           <div class="range-picked" style={{ left: `${left}%`, width: `${Math.max(0.3, right - left)}%` }} />
         )}
       </div>
+      {zeroNs !== null && <ClockTicks fromMs={zeroNs / 1e6 + least} toMs={zeroNs / 1e6 + most} />}
       <fieldset class="edge-range-fields">
         <legend class="hidden">Time range</legend>
-        <Field label="from" value={from} least={least} most={most} set={(ms) => change({ from: ms })} />
-        <Field label="to" value={to} least={least} most={most} set={(ms) => change({ to: ms })} />
+        <Field
+          label="from"
+          value={from}
+          shown={from ?? recent ?? least}
+          least={least}
+          most={most}
+          zeroNs={zeroNs}
+          set={(ms) => change({ from: ms })}
+        />
+        <Field
+          label="to"
+          value={to}
+          shown={to ?? most}
+          least={least}
+          most={most}
+          zeroNs={zeroNs}
+          set={(ms) => change({ to: ms })}
+        />
         {from !== null && from > least && (
           <label class="check">
             <input

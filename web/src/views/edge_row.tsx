@@ -11,10 +11,11 @@ import {
   seconds,
   stepAt,
   stepHistogram,
+  stepText,
   sum,
 } from "../lib/edge_series";
 import { rateText } from "../lib/edge_signals";
-import { errnoText, meanText } from "../lib/edges";
+import { errnoText, meanText, missingText } from "../lib/edges";
 import { bytes, count, visible } from "../lib/format";
 import { HeatMap, HistogramChart, LineChart, type Shared } from "./edge_charts";
 import { Bars } from "./edge_panel";
@@ -33,13 +34,22 @@ function totalText(row: Row, covered: number): string {
 }
 
 /** What the step under the pointer says, in the row that it belongs to. */
-function Moment({ row, steps, shared }: { row: Row; steps: Steps; shared: Shared }) {
+function Moment({
+  row,
+  steps,
+  shared,
+  zeroNs,
+}: {
+  row: Row;
+  steps: Steps;
+  shared: Shared;
+  zeroNs: number | null;
+}) {
   const ms = shared.cursor.value;
   const step = ms === null ? null : stepAt(steps, ms);
-  if (step === null || row.count === null) return null;
-  const [from, to] = steps[step]!;
+  if (step === null || row.count === null) return <span class="row-moment" />;
   const number = row.count[step] ?? 0;
-  const parts = [`${from / 1000}–${to / 1000} s: ${count(number)} ${row.unit}`];
+  const parts = [`${stepText(steps[step]!, zeroNs)}: ${count(number)} ${row.unit}`];
   if (row.bytes !== null) parts.push(bytes(row.bytes[step] ?? 0));
   if (row.values !== null) {
     const p95 = percentiles(stepHistogram(row.values, step)).find(({ share }) => share === 0.95);
@@ -89,6 +99,7 @@ export function RowCard({
   side,
   steps,
   shared,
+  zeroNs,
 }: {
   kind: RowKey;
   row: Row;
@@ -96,6 +107,8 @@ export function RowCard({
   side: string;
   steps: Steps;
   shared: Shared;
+  /** When counting began, where that is known. */
+  zeroNs: number | null;
 }) {
   const covered = seconds(steps);
   const all = row.count === null ? 0 : sum(row.count);
@@ -126,7 +139,7 @@ export function RowCard({
         )}
       </h3>
       {row.count === null ? (
-        <p class="muted small">{`not available: ${visible(row.reason)}`}</p>
+        <p class="muted small">{visible(missingText(row.reason, row.title))}</p>
       ) : all === 0 && sum(row.bytes ?? []) === 0 ? (
         <p class="muted small">none in this time</p>
       ) : (
@@ -169,7 +182,7 @@ export function RowCard({
             </dl>
           )}
           <Parts row={row} name={kind === "error" ? errnoText : (key) => key} />
-          <Moment row={row} steps={steps} shared={shared} />
+          <Moment row={row} steps={steps} shared={shared} zeroNs={zeroNs} />
           {histogram !== null && (
             <details class="row-counts">
               <summary>Counts of the buckets</summary>
@@ -179,7 +192,7 @@ export function RowCard({
         </>
       )}
       {row.timesReason !== "" && (
-        <p class="muted small">{`times: not available: ${visible(row.timesReason)}`}</p>
+        <p class="muted small">{visible(missingText(row.timesReason, "Call durations"))}</p>
       )}
     </section>
   );

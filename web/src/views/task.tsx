@@ -228,7 +228,7 @@ function Result({ task }: { task: Task }) {
   const continuous = isContinuous(task);
   return (
     <>
-      {continuous && <ContinuousBar task={task} running={running} />}
+      {continuous && <ContinuousBar task={task} running={running} threads={threads} />}
       <div class="toolbar result-bar">
         {base === "" && <ViewChoice order />}
         {!timed ? (
