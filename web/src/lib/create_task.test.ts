@@ -58,6 +58,13 @@ describe("a pod as a target", () => {
     });
   });
 
+  it("is the pod by its name for connections too", () => {
+    const named2 = [named(1, "web-0"), named(2, "web-0")];
+    expect(specOf({ ...FORM, kind: "network" }, named2)).toMatchObject({
+      spec: { target: { pod: { namespace: "shop", name: "web-0" } } },
+    });
+  });
+
   it("is its processes where it has no name or several share the network", () => {
     expect(target([member(1), member(2)])).toEqual({ pids: [1, 2] });
     expect(target([named(1, "web-0"), named(2, "web-1")])).toEqual({ pids: [1, 2] });
@@ -101,22 +108,22 @@ describe("the estimate", () => {
       programs: [],
     };
     expect(costLines(input)[0]).toEqual({
-      text: "83 samples/s × 2.0 µs a sample in the kernel = 0.02 % of one core",
-      source: "docs/performance.md, another machine",
+      text: "0.02 % of one core for samples",
+      how: "83 samples/s × 2.0 µs a sample in the kernel (docs/performance.md, another machine)",
     });
     const programs = [
       { name: "on_cpu", run_count: 2000, run_time_ns: 8_000_000, verified_instructions: null },
     ];
     expect(measuredRun("on_cpu", programs)).toEqual({ ns: 4000, runs: 2000 });
     const measured = costLines({ ...input, programs })[0];
-    expect(measured?.text).toContain("4.0 µs");
-    expect(measured?.source).toContain("this node");
-    expect(costLines({ ...input, cores: null })[0]?.text).toContain("not known yet");
-    expect(costLines({ ...input, kind: "off_cpu" })[0]?.text).toContain("not known before");
+    expect(measured?.how).toContain("4.0 µs");
+    expect(measured?.how).toContain("this node");
+    expect(costLines({ ...input, cores: null })[0]?.how).toContain("not known yet");
+    expect(costLines({ ...input, kind: "off_cpu" })[0]?.how).toContain("not known before");
     const requests = costLines({ ...input, kind: "requests" });
     expect(requests).toHaveLength(1);
     const tls = costLines({ ...input, kind: "requests", tlsPercent: 50 })[1];
-    expect(tls?.text).toContain("in 50 % of the time: some 3 to 40 µs of its CPU for a request");
+    expect(tls?.text).toBe("3 to 40 µs of the target's CPU for a TLS request, in 50 % of the time");
     expect(measuredRun("on_cpu", [{ ...programs[0]!, run_count: 3 }])).toBeNull();
     expect(corePercent(0.000001)).toBe("under 0.01 %");
     expect(corePercent(0)).toBe("0.00 %");

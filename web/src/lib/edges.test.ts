@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { containerNames } from "./containers_testing";
-import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
+import {
+  bars,
+  betweenText,
+  compareEdges,
+  edgeRow,
+  errnoText,
+  matchesEdge,
+  missingText,
+  percentile,
+} from "./edges";
 import { edgeEnd, edgeOf, edgeSide, untimed } from "./edges_testing";
 import { asCli, NO_SELECTOR, specOf, type TaskForm, targetText } from "./task_spec";
 
@@ -137,7 +146,8 @@ describe("a network task", () => {
     });
     if (!result.ok) return;
     expect(asCli(result.spec)).toBe("profiler-agent net --netns '/run/netns/a b' --duration 10s");
-    expect(targetText(result.spec.target)).toBe("namespace /run/netns/a b");
+    expect(targetText(result.spec.target)).toBe("network namespace a b");
+    expect(targetText({ network_namespace: "/proc/7/ns/net" })).toBe("network namespace of pid 7");
   });
 
   test("may be timed", () => {
@@ -154,4 +164,11 @@ describe("a network task", () => {
     const pids = specOf({ ...FORM, target: "pids" });
     expect(pids.ok && asCli(pids.spec)).toBe("profiler-agent net --pid 7 --duration 10s");
   });
+});
+
+test("what was not asked for is told with how to ask for it", () => {
+  expect(missingText("needs the timed mode", "Call durations")).toBe(
+    'Call durations: not recorded. Tick "Call durations" when starting a task.',
+  );
+  expect(missingText("no tracepoint", "Accept wait")).toBe("Accept wait: not available, no tracepoint");
 });

@@ -46,7 +46,7 @@ export const MOST_SECONDS = 60;
 
 /**
  * Seconds in which a share of 10 % of the CPU time is told within two points, between 10 and 60. `sampled`: shares of CPU time
- * are what is shown; `cores`: as now, null where it is not known.
+ * (or of time off it) are what is shown; `cores`: as now, null where it is not known.
  */
 export function recommendedSeconds(sampled: boolean, hertz: number, cores: number | null): number {
   if (!sampled || cores === null) return USUAL_SECONDS;

@@ -4,9 +4,12 @@ import type { BpfProgram, KernelProgram, TaskKind } from "../api/types";
 import { roughly } from "./estimate";
 
 export interface CostLine {
+  /** The number first. */
   readonly text: string;
-  /** Where the number comes from. */
-  readonly source: string;
+  /** How it comes about, and where it was measured. */
+  readonly how: string;
+  /** The same for every task of a check-up. */
+  readonly ofAgent?: boolean;
 }
 
 /** Figures of docs/performance.md, measured on the project's machine: not on this one. */
@@ -64,11 +67,11 @@ function sampling({ hertz, cores, programs }: CostInput): CostLine {
   const ns = measured?.ns ?? DOCUMENTED.sample_ns;
   const source = measured === null ? DOCUMENT : `this node: mean of ${measured.runs.toLocaleString()} runs`;
   const each = `${(ns / 1000).toFixed(1)} µs a sample in the kernel`;
-  if (cores === null) return { text: `${each}; how many samples is not known yet`, source };
+  if (cores === null) return { text: each, how: `How many samples come is not known yet (${source})` };
   const perSecond = hertz * cores;
   return {
-    text: `${roughly(perSecond)} samples/s × ${each} = ${corePercent((perSecond * ns) / 1e9)} of one core`,
-    source,
+    text: `${corePercent((perSecond * ns) / 1e9)} of one core for samples`,
+    how: `${roughly(perSecond)} samples/s × ${each} (${source})`,
   };
 }
 
@@ -76,8 +79,8 @@ function switching({ sampled }: CostInput): CostLine {
   const ns = sampled ? DOCUMENTED.sampled_switch_ns : DOCUMENTED.switch_ns;
   const share = corePercent((10_000 * ns) / 1e9);
   return {
-    text: `${(ns / 1000).toFixed(2)} µs a switch${sampled ? " where waits are sampled" : ""}: ${share} of one core for each 10,000 switches a second. How often the target switches is not known before`,
-    source: DOCUMENT,
+    text: `${share} of one core for each 10,000 switches/s`,
+    how: `${(ns / 1000).toFixed(2)} µs a switch${sampled ? " where waits are sampled" : ""}; how often the target switches is not known before (${DOCUMENT})`,
   };
 }
 
@@ -87,16 +90,17 @@ function tls(percent: number): CostLine {
   const most = (dear_stop_us * tls_calls).toFixed(0);
   const part = percent < 100 ? `, in ${percent} % of the time` : "";
   return {
-    text: `TLS: the target stops at each read and write of its TLS library, ${cheap_stop_us} µs where there is a cheap instruction for it and ${dear_stop_us} µs elsewhere${part}: some ${least} to ${most} µs of its CPU for a request with ${tls_calls} such calls`,
-    source: "measured on another machine",
+    text: `${least} to ${most} µs of the target's CPU for a TLS request${part}`,
+    how: `The target stops at each read and write of its TLS library, ${cheap_stop_us} µs where there is a cheap instruction for it and ${dear_stop_us} µs elsewhere; ${tls_calls} such calls for a request (measured on another machine)`,
   };
 }
 
 /** One line for each part of the cost. */
 export function costLines(input: CostInput): CostLine[] {
   const agent: CostLine = {
-    text: `the agent itself: ${DOCUMENTED.agent_percent} % of one core for a small target at 99 Hz`,
-    source: DOCUMENT,
+    text: `${DOCUMENTED.agent_percent} % of one core for the agent itself`,
+    how: `For a small target at 99 Hz (${DOCUMENT})`,
+    ofAgent: true,
   };
   switch (input.kind) {
     case "on_cpu":
@@ -109,16 +113,16 @@ export function costLines(input: CostInput): CostLine[] {
       return [
         {
           text: input.timed
-            ? "every system call of the machine runs a program while it lasts: not for a node that is short of CPU"
-            : "each read, write and segment of a connection runs a program; how many is not known before",
-          source: "docs/network.md",
+            ? "a program runs for every system call of the machine; not for a node that is short of CPU"
+            : "a program runs for each read, write and segment",
+          how: "How many there are is not known before (docs/network.md)",
         },
       ];
     case "requests":
       return [
         {
-          text: "each read and write of a connection runs a program that copies its first bytes; how many is not known before. When it needs more than a quarter of one CPU, connections are sampled, and the result says so",
-          source: "the agent's own limit",
+          text: "a quarter of one CPU at most",
+          how: "Each read and write of a connection runs a program that copies its first bytes; above that, connections are sampled, and the result says so",
         },
         ...(input.tlsPercent > 0 ? [tls(input.tlsPercent)] : []),
       ];

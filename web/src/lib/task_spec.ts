@@ -117,7 +117,7 @@ export function selectorOf(fields: SelectorFields): PodSelector {
 }
 
 /** The pod that all these processes are of; null where it has no name, or where one is of another or of none. */
-function podOf(processes: readonly Process[]): PodSelector | null {
+export function podOf(processes: readonly Process[]): PodSelector | null {
   const named = processes.find(({ container }) => container?.names?.pod != null)?.container;
   const pod = named?.names?.pod;
   if (named == null || pod == null) return null;
@@ -140,11 +140,12 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
       if (form.pod === "") return "pick a pod";
       const [first] = matched;
       if (first === undefined) return "no process of this pod is running";
-      // All connections of the pod, also those of processes that come later.
-      if (watchesConnections(form.kind)) return { network_namespace: `/proc/${first.pid}/ns/net` };
       // By its name it is the same pod after a restart.
       const named = podOf(matched);
-      return named === null ? { pids: matched.map(({ pid }) => pid) } : { pod: named };
+      if (named !== null) return { pod: named };
+      // All connections of the pod, also those of processes that come later.
+      if (watchesConnections(form.kind)) return { network_namespace: `/proc/${first.pid}/ns/net` };
+      return { pids: matched.map(({ pid }) => pid) };
     }
     case "kubernetes": {
       const pod = selectorOf(form.selector);
@@ -368,9 +369,15 @@ export function targetText(target: Target, named: NamedContainers = {}): string 
   if ("pod" in target) return selectorText(target.pod);
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
-  if ("network_namespace" in target) return `namespace ${target.network_namespace}`;
+  if ("network_namespace" in target) return `network namespace ${namespaceText(target.network_namespace)}`;
   if ("imported" in target) return target.imported.name;
   return "whole node";
+}
+
+/** Whose namespace a path is, or the name that it was given. */
+function namespaceText(path: string): string {
+  const pid = /^\/proc\/(\d+)\/ns\/net$/.exec(path)?.[1];
+  return pid === undefined ? path.replace(/^(\/var)?\/run\/netns\//, "") : `of pid ${pid}`;
 }
 
 /** More pids are counted. */

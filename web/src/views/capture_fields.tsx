@@ -55,7 +55,16 @@ const BODIES_TEXT: Readonly<Record<Allowed, string>> = {
   no: "Not allowed here: the agent must be started with --allow-bodies.",
 };
 
+/** What is kept, for the line of what is folded. */
+function captureText({ samples, rawPaths, bodies }: TaskForm): string {
+  const kept = samples === "all" ? "all samples" : "slowest and failing";
+  return `${kept}${rawPaths ? ", raw paths" : ""}${bodies ? ", bodies" : ""}`;
+}
+
 export function CaptureFields({ form, change, failure }: Props) {
+  // What is not as usual is shown, and so is what is wrong.
+  const [isUnusual] = useState(form.samples === "all" || form.rawPaths || form.bodies);
+  const isOpen = isUnusual || failure?.field === "bodies";
   const { allow_tls_capture: allowed, allow_bodies: bodiesAllowed } = useAllowed();
   const isRefused = (it: Allowed) => it === "no" || it === "unknown";
   useEffect(() => {
@@ -79,7 +88,7 @@ export function CaptureFields({ form, change, failure }: Props) {
           {TLS_TEXT[allowed]}
         </p>
         <div class="inline-field" hidden={!form.tls}>
-          <label for="tls-duty">in so many percent of the time</label>
+          <label for="tls-duty">TLS duty, %</label>
           <input
             id="tls-duty"
             class="short"
@@ -92,8 +101,11 @@ export function CaptureFields({ form, change, failure }: Props) {
         <FieldError failure={failure} field="tls_duty_percent" />
         <FieldError failure={failure} field="tls" />
       </div>
-      <div class="field">
-        <label for="samples-kept">Requests that are kept one by one</label>
+      <details class="field capture-more" open={isOpen}>
+        <summary>
+          Capture: <b>{captureText(form)}</b>
+        </summary>
+        <label for="samples-kept">Samples</label>
         <select
           id="samples-kept"
           value={form.samples}
@@ -102,15 +114,15 @@ export function CaptureFields({ form, change, failure }: Props) {
           <option value="slow">Slowest and first failing of each edge</option>
           <option value="all">All, while there is room</option>
         </select>
-        <label class="check">
+        <label class="check" title="Paths as they were sent, which may hold secrets; queries stay masked">
           <input
             type="checkbox"
             checked={form.rawPaths}
             onChange={(event) => change({ rawPaths: event.currentTarget.checked })}
           />
-          With paths as they were sent, which may hold secrets (queries stay masked)
+          Raw paths
         </label>
-        <label class="check">
+        <label class="check" title="The beginning of bodies of HTTP">
           <input
             type="checkbox"
             checked={form.bodies}
@@ -118,13 +130,13 @@ export function CaptureFields({ form, change, failure }: Props) {
             aria-describedby="bodies-allowed"
             onChange={(event) => change({ bodies: event.currentTarget.checked })}
           />
-          With the beginning of bodies (HTTP)
+          Capture bodies
         </label>
         <p class="muted small" id="bodies-allowed">
           {BODIES_TEXT[bodiesAllowed]}
         </p>
         <FieldError failure={failure} field="bodies" />
-      </div>
+      </details>
     </div>
   );
 }

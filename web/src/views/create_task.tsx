@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import { api, ProblemError } from "../api/client";
-import type { Problem, TaskKind } from "../api/types";
+import type { Problem, Task, TaskKind } from "../api/types";
 import { CHECKUP_KINDS, checkupAsCli, checkupAsCurl, checkupSpec } from "../lib/checkup";
 import { coresOf, recommendedSeconds } from "../lib/estimate";
 import { visible } from "../lib/format";
@@ -35,8 +35,8 @@ import { TaskEstimate } from "./task_estimate";
 import { TaskOptions } from "./task_options";
 
 const KINDS: readonly (readonly [TaskKind, string])[] = [
-  ["on_cpu", "On CPU"],
-  ["off_cpu", "Off CPU"],
+  ["on_cpu", "On-CPU"],
+  ["off_cpu", "Off-CPU"],
   ["wall", "Wall clock"],
   ["network", "Network"],
   ["requests", "Requests"],
@@ -63,6 +63,11 @@ const RARE_TARGETS: ReadonlySet<TargetKind> = new Set(["kubernetes", "comm", "cg
 
 function close(): void {
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
+}
+
+function titleOf(checkup: boolean, again: Task | null): string {
+  if (again === null) return checkup ? "New check-up" : "New task";
+  return checkup ? "Edit and run the check-up" : `Edit and run task ${again.id}`;
 }
 
 export function CreateTask() {
@@ -92,7 +97,7 @@ export function CreateTask() {
   const matched = useMemo(() => matchedProcesses(form, all?.values() ?? []), [form, all]);
   const { checkup } = route.value;
   const recommended = recommendedSeconds(
-    !checkup && form.kind === "on_cpu",
+    !checkup && !watchesConnections(form.kind),
     Number(form.frequency) || Number(NEW_FORM.frequency),
     form.target === "netns" ? null : coresOf(matched),
   );
@@ -116,6 +121,8 @@ export function CreateTask() {
       ? asCurl(result.spec, location.origin)
       : null;
   const cli = asked?.ok ? checkupAsCli(asked.spec) : asked === null && result.ok ? asCli(result.spec) : null;
+
+  const isDemo = meta.value?.demo_data === true;
 
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -142,11 +149,7 @@ export function CreateTask() {
   };
 
   return (
-    <Dialog
-      title={checkup ? "Sidecar check-up" : again === null ? "New task" : `Edit and run task ${again.id}`}
-      class="create"
-      onClose={close}
-    >
+    <Dialog title={titleOf(checkup, again)} class="create" onClose={close}>
       <form onSubmit={submit} noValidate>
         <fieldset class="segments">
           <legend>What to measure</legend>
@@ -184,12 +187,12 @@ export function CreateTask() {
                 });
               }}
             />
-            <span>Sidecar check-up</span>
+            <span>Check-up</span>
           </label>
         </fieldset>
         {checkup && (
           <p class="muted small">
-            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and requests, reads
+            Starts {CHECKUP_KINDS.length} tasks on the target at once, on-CPU, off-CPU and requests, reads
             what the kernel accounts and what the proxy says of itself, and says where requests spend their
             time and what costs what.
           </p>
@@ -273,14 +276,15 @@ export function CreateTask() {
             missing={curl === null ? undefined : "The command has no option for this target"}
           />
           <span class="push" />
+          {isDemo && <span class="muted small">Demo data: nothing can be recorded here</span>}
           <button type="button" onClick={close}>
             Cancel
           </button>
           <button
             type="submit"
             class="primary"
-            disabled={sending || nothingPicked(asked ?? result)}
-            data-first={form.pids.length > 0 || form.pod !== "" ? "" : undefined}
+            disabled={sending || isDemo || nothingPicked(asked ?? result)}
+            data-first=""
           >
             {sending ? "Starting…" : checkup ? "Start check-up" : "Start"}
           </button>

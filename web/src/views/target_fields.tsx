@@ -6,7 +6,7 @@ import { containerTitle, labelList, nameInPod } from "../lib/container_names";
 import { cpu, shortId, visible } from "../lib/format";
 import { cores } from "../lib/pods";
 import { compareBy, filterOf } from "../lib/process_list";
-import type { SelectorFields, TaskForm } from "../lib/task_spec";
+import { podOf, type SelectorFields, type TaskForm } from "../lib/task_spec";
 import { pods, processes } from "../state/live";
 import { Icon } from "./icons";
 import { Loading } from "./states";
@@ -102,6 +102,7 @@ function ContainerPicker({ form, change }: Props) {
     <div class="field">
       <select
         aria-label="Container"
+        data-first={form.container === "" ? "" : undefined}
         value={form.container}
         onChange={(event) => change({ container: event.currentTarget.value })}
       >
@@ -132,6 +133,7 @@ function PodPicker({ form, change }: Props) {
     <div class="field">
       <select
         aria-label="Pod"
+        data-first={form.pod === "" ? "" : undefined}
         value={form.pod}
         onChange={(event) => change({ pod: event.currentTarget.value })}
       >
@@ -177,6 +179,7 @@ function KubernetesPicker({ form, change }: Props) {
             {title}
             <input
               placeholder={placeholder}
+              data-first={key === "name" ? "" : undefined}
               list={`choices-${key}`}
               autocomplete="off"
               spellcheck={false}
@@ -211,9 +214,9 @@ function Matched({ form, matched }: Props) {
   const total = matched.reduce((sum, { cpu_percent }) => sum + (cpu_percent ?? 0), 0) / 100;
   const rest = sorted.length - MOST_MATCHED;
   const later =
-    form.target === "pod"
+    form.target === "pod" && podOf(matched) === null
       ? "their children are followed; connections are watched of the whole namespace."
-      : form.target === "kubernetes"
+      : form.target === "kubernetes" || form.target === "pod"
         ? "processes and pods that start during the task are followed."
         : "processes born during the task are followed.";
   return (

@@ -58,12 +58,11 @@ export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
               programs,
             })
               .filter(
-                (line, i) =>
-                  specs.length === 1 || i === 0 || spec === specs[0] || !line.text.startsWith("the agent"),
+                (line, i) => specs.length === 1 || i === 0 || spec === specs[0] || line.ofAgent !== true,
               )
-              .map(({ text, source }) => (
-                <li key={text}>
-                  Estimated overhead: {text} <span class="muted">({source})</span>
+              .map(({ text, how }) => (
+                <li key={text} title={how}>
+                  Estimated overhead: {text}
                 </li>
               ))}
           </ul>

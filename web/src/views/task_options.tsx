@@ -19,14 +19,13 @@ interface Props {
   readonly isOpen: boolean;
 }
 
-/** "30 s at 99 Hz, as recommended" */
+/** "30 s recommended, 99 Hz" */
 function summaryOf({ form, checkup, recommended }: Props): string {
   const own = form.duration.trim();
-  const long = form.endless ? "until stopped" : `${own === "" ? recommended : own} s`;
+  const advice = recommended === MOST_SECONDS ? "the most that is recommended" : "recommended";
+  const long = form.endless ? "until stopped" : own === "" ? `${recommended} s ${advice}` : `${own} s`;
   const isSampled = checkup || form.kind === "on_cpu" || form.kind === "wall";
-  const rate = isSampled ? ` at ${form.frequency} Hz` : "";
-  const advice = recommended === MOST_SECONDS ? ", the most that is recommended" : ", as recommended";
-  return `${long}${rate}${own === "" && !form.endless ? advice : ""}`;
+  return `${long}${isSampled ? `, ${form.frequency} Hz` : ""}`;
 }
 
 export function TaskOptions(props: Props) {
@@ -51,7 +50,7 @@ export function TaskOptions(props: Props) {
               inputMode="numeric"
               autocomplete="off"
               value={form.endless ? "" : form.duration}
-              placeholder={form.endless ? "no end" : `${recommended} as recommended`}
+              placeholder={form.endless ? "runs until stopped" : `${recommended} recommended`}
               disabled={form.endless}
               onInput={(event) => change({ duration: event.currentTarget.value })}
             />
@@ -111,13 +110,13 @@ export function TaskOptions(props: Props) {
       )}
 
       {!checkup && form.kind === "network" && (
-        <label class="check">
+        <label class="check" title="Also how long connections waited to be accepted">
           <input
             type="checkbox"
             checked={form.timed}
             onChange={(event) => change({ timed: event.currentTarget.checked })}
           />
-          Also how long calls took, and how long connections waited to be accepted (costs more)
+          Call durations (costs more)
         </label>
       )}
     </details>

@@ -1,5 +1,7 @@
 // How waits are counted, and which are left out, in the create dialog.
 
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api/client";
 import type { OffCpuMode } from "../api/types";
 import type { TaskForm } from "../lib/task_spec";
 import { FieldError, type FieldFailure } from "./field_error";
@@ -10,14 +12,29 @@ interface Props {
   readonly failure: FieldFailure | null;
 }
 
-const MODES: readonly (readonly [OffCpuMode | "", string])[] = [
-  ["", "Default (every wait, sampled above the agent's limit)"],
-  ["auto", "Every wait; sampled above 50,000 a second"],
+const MODES: readonly (readonly [OffCpuMode, string])[] = [
+  ["auto", "Every wait, sampled above 50,000/s"],
   ["every", "Every wait"],
   ["sampled", "Sampled, with exact sums"],
 ];
 
+/** What the agent does unless a task says otherwise; empty while it is not known. */
+function useDefault(): string {
+  const [mode, setMode] = useState("");
+  useEffect(() => {
+    const stop = new AbortController();
+    api.config(stop.signal).then(
+      ({ items }) => setMode(items.find(({ name }) => name === "off_cpu_mode")?.value ?? ""),
+      // The choice works without it.
+      () => {},
+    );
+    return () => stop.abort();
+  }, []);
+  return MODES.find(([name]) => name === mode)?.[1] ?? "";
+}
+
 export function WaitFields({ form, change, failure }: Props) {
+  const usual = useDefault();
   return (
     <div class="three-fields">
       <div class="field">
@@ -27,6 +44,7 @@ export function WaitFields({ form, change, failure }: Props) {
           value={form.mode}
           onChange={(event) => change({ mode: event.currentTarget.value as OffCpuMode | "" })}
         >
+          <option value="">{usual === "" ? "Default" : `Default (${usual.toLowerCase()})`}</option>
           {MODES.map(([mode, title]) => (
             <option key={mode} value={mode}>
               {title}
