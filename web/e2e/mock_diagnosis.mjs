@@ -336,8 +336,8 @@ const STALLS = {
     name: `wrk:worker_${i}`,
     loops: 81_000 - i * 900,
     loop_ns: { p50: 160e3, p99: 2.6e6, max: i === 0 ? 84e6 : 11e6 },
-    stalls: i === 0 ? 2 : 0,
-    stalled_ns: i === 0 ? 118e6 : 0,
+    stalls: i === 0 ? 7 : 0,
+    stalled_ns: i === 0 ? 223e6 : 0,
   })),
   stalls: [
     {
@@ -355,6 +355,15 @@ const STALLS = {
       ],
     },
     { tid: 4250, name: "wrk:worker_0", start_ns: 7e9, duration_ns: 34e6, samples: 0, stack: [] },
+    // More than the page lists at once.
+    ...Array.from({ length: 5 }, (_, i) => ({
+      tid: 4250,
+      name: "wrk:worker_0",
+      start_ns: 9e9 + i * 1e9,
+      duration_ns: 21e6,
+      samples: 0,
+      stack: [],
+    })),
   ],
 };
 

@@ -45,7 +45,7 @@ for (const { name, options } of THEMES) {
     await checks.run(`accessible: ${query} (${name})`, async () => {
       await page.goto(`${mock.origin}/?${query}`);
       await page.waitForSelector(READY);
-      if (query.includes("process=")) await page.getByText("partial symbols").first().waitFor();
+      if (query.includes("process=")) await page.getByText("Partial symbols").first().waitFor();
       await axe(page);
     });
   }
@@ -124,7 +124,7 @@ await checks.run("a pod says what its sidecar uses, and each process its role wi
 await checks.run("names of pods' processes are looked at by themselves, and explained", async () => {
   const { context, page, faults } = await opened();
   await page.goto(`${mock.origin}/?view=pods&q=4242`);
-  await page.getByRole("button", { name: /Names: partial symbols/ }).click();
+  await page.getByRole("button", { name: /Names: Partial symbols/ }).click();
   await page.getByText("give its debug file or unstripped build").first().waitFor();
   assert((await address(page)).includes("process=4242-"), "the details are not in the address");
   await page.getByText("wrk:worker_0").waitFor();
@@ -155,7 +155,8 @@ await checks.run("the check-up of a pod starts three tasks, and its page leads t
     /About [\d,]+ samples \(30 s × 99 Hz × \d+\.\d\d cores as now\): .* reads 10 ±/.test(estimate),
     estimate,
   );
-  assert(/docs\/performance\.md/.test(estimate), "the cost has no source");
+  const how = await page.locator("[data-estimate] .cost li").first().getAttribute("title");
+  assert(/docs\/performance\.md/.test(how), "the cost has no source");
   await page.getByRole("button", { name: "Start check-up" }).click();
   await page.waitForURL(/view=checkup&id=checkup-/);
   const id = new URL(await address(page)).searchParams.get("id");
@@ -167,7 +168,7 @@ await checks.run("the check-up of a pod starts three tasks, and its page leads t
   await page.waitForURL(/view=group&id=checkup-/);
   await page.locator(".group-card").nth(2).waitFor();
   const titles = await page.locator(".group-card h2").allTextContents();
-  assert(titles.join() === "On CPU,Off CPU,Requests", titles.join());
+  assert(titles.join() === "On-CPU,Off-CPU,Requests", titles.join());
   await page.reload();
   await page.locator(".group-card").nth(2).waitFor();
   await page.getByText("Waited, not idle").waitFor();
@@ -201,7 +202,7 @@ await checks.run("conflicts stand in the dialog before the agent is asked", asyn
   await page.getByText("100 Hz may run in step").waitFor();
   await page.fill("#frequency", "9999");
   await page.getByText("The frequency must be 1 to 4999 Hz.").waitFor();
-  await page.getByLabel("Off CPU", { exact: true }).check();
+  await page.getByLabel("Off-CPU", { exact: true }).check();
   await page.fill("#min-wait", "soon");
   await page.getByText("No estimate yet: a number of milliseconds.").waitFor();
   await page.fill("#min-wait", "0.5");
@@ -265,6 +266,72 @@ await checks.run("the keys of the help do what it says, and can be turned off", 
   assert((await address(page)).includes("view=node"), "a single key works though it is off");
   await press("Control+k");
   await page.locator(".palette").waitFor();
+  await context.close();
+});
+
+await checks.run("the keys of a new task and a check-up take the row that has the focus", async () => {
+  const { context, page } = await opened();
+  await page.goto(`${mock.origin}/?view=pods&q=4242`);
+  await page.locator(".pod-table [data-subject^=pod]").first().focus();
+  await page.keyboard.press("u");
+  await page.getByRole("heading", { name: "New check-up" }).waitFor();
+  assert(/^40265/.test(await page.getByLabel("Pod", { exact: true }).last().inputValue()), "not the pod");
+  await page.keyboard.press("Escape");
+  await page.locator(".pod-table [data-subject='pid 4242']").focus();
+  await page.keyboard.press("n");
+  await page.locator(".chips .chip", { hasText: "4242" }).waitFor();
+  await context.close();
+});
+
+await checks.run("what can be done with a row is reached on narrow screens", async () => {
+  const { context, page } = await opened();
+  for (const [width, query, names] of [
+    [1024, "view=pods", ["Check-up…", "Profile pod…", /^Profile /]],
+    [390, "view=pods", ["Check-up…", "Profile pod…", /^Profile /]],
+    [390, "view=tasks", [/^(Stop|Delete)$/]],
+  ]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(`${mock.origin}/?${query}`);
+    await page.waitForSelector("[role=grid] [data-row]");
+    for (const name of names) {
+      const box = await page.getByRole("grid").getByRole("button", { name }).first().boundingBox();
+      assert(box !== null && box.x + box.width <= width, `${name} at ${width}: ${JSON.stringify(box)}`);
+    }
+  }
+  for (const [query, titles] of [
+    ["view=task&id=8", ["p90", "p99"]],
+    ["view=network&net=table", ["Retr", "Drops", "Resets", "Errors"]],
+  ]) {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.goto(`${mock.origin}/?${query}`);
+    await page.waitForSelector("[role=grid] [data-row]");
+    for (const name of titles) {
+      const box = await page.getByRole("columnheader", { name, exact: true }).boundingBox();
+      assert(box !== null && box.x + box.width <= 1440, `${name}: ${JSON.stringify(box)}`);
+    }
+  }
+  await context.close();
+});
+
+await checks.run("with demo data nothing is started, and the dialog says why", async () => {
+  const { context, page } = await opened();
+  await page.route(/\/api\/v1\/meta$/, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ json: { ...(await answer.json()), demo_data: true } });
+  });
+  await page.goto(`${mock.origin}/?view=processes&create=1&pids=4242`);
+  await page.getByText("Demo data: nothing can be recorded here").waitFor();
+  assert(await page.getByRole("button", { name: "Start", exact: true }).isDisabled(), "it can be started");
+  await context.close();
+});
+
+await checks.run("a group runs once more as a group of its own", async () => {
+  const { context, page } = await opened();
+  await page.goto(`${mock.origin}/?view=group&id=check-1`);
+  await page.getByRole("button", { name: "Stop all" }).click();
+  await page.getByRole("button", { name: "Run again" }).click();
+  await page.waitForURL(/view=group&id=check-1\.2/);
+  await page.locator(".group-card").nth(2).waitFor();
   await context.close();
 });
 

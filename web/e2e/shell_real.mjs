@@ -52,7 +52,7 @@ await checks.run("the names of its profile are foretold from its file", async ()
     .click();
   await page.locator(".process-panel").getByText("build-id").first().waitFor();
   const text = await page.locator(".process-panel").textContent();
-  assert(/On CPU\s*possible/.test(text), `the kinds of task: ${text.slice(0, 400)}`);
+  assert(/On-CPU\s*possible/.test(text), `the kinds of task: ${text.slice(0, 400)}`);
   await shot("2-process");
   await page.keyboard.press("Escape");
 });

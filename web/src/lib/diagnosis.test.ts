@@ -10,6 +10,8 @@ import {
   flameState,
   frameSearch,
   interval,
+  noSavingText,
+  perRequestText,
   reasonOf,
   savingText,
   scaleOf,
@@ -307,4 +309,12 @@ describe("a comparison of check-ups", () => {
     expect(bar.at).toBeLessThan(50);
     expect(changeBar(row("c", 0), 5).at).toBe(50);
   });
+});
+
+it("says why no saving is named, and writes rare things as one in so many", () => {
+  expect(noSavingText({ cells: [] })).toBe("Affects latency, not CPU cost");
+  expect(noSavingText({ cells: [{}] } as unknown as Finding)).toBe("CPU saving not known");
+  expect(perRequestText(0.0000166)).toBe("1 per 60,000 requests");
+  expect(perRequestText(0.25)).toBe("0.250");
+  expect(perRequestText(0)).toBe("0");
 });

@@ -11,7 +11,7 @@ import type {
   Workers,
 } from "../api/types";
 import type { Cell } from "./cell";
-import { duration } from "./format";
+import { count, duration } from "./format";
 import type { PageState } from "./query_state";
 
 /** Shape and word of a severity: the colour is an extra. */
@@ -30,13 +30,13 @@ export const SYSTEMS: Readonly<Record<SettingSystem, string>> = {
 };
 
 export const CONFIDENCES: Readonly<Record<Confidence, { readonly word: string; readonly about: string }>> = {
-  exact: { word: "exact names", about: "The functions' names come from symbols." },
+  exact: { word: "exact", about: "The functions' names come from symbols." },
   inferred: {
-    word: "inferred names",
+    word: "inferred",
     about: "The program is stripped: names come from its class tables and may be of a neighbour function.",
   },
-  thread: { word: "thread names", about: "Only the name of the thread says what the time was for." },
-  mixed: { word: "mixed names", about: "Some names come from symbols, others are inferred." },
+  thread: { word: "thread names only", about: "Only the name of the thread says what the time was for." },
+  mixed: { word: "exact and inferred", about: "Some names come from symbols, others are inferred." },
 };
 
 /** What stands for a share: one decimal, two below one percent; never "0" for what is there. */
@@ -73,6 +73,22 @@ export function savingText({ saving }: Finding): string | null {
   return `up to ${share(saving.percent_max)} of the CPU${perRequest}`;
 }
 
+/** Why no saving is named: what has no part of the CPU time costs time, not CPU. */
+export function noSavingText({ cells }: Pick<Finding, "cells">): string {
+  return cells.length === 0 ? "Affects latency, not CPU cost" : "CPU saving not known";
+}
+
+/** Below this a number for each request has too many zeros to be read. */
+const READABLE = 0.01;
+
+/** "0.25", or "1 per 60,000 requests" where it is rare. */
+export function perRequestText(perRequest: number): string {
+  if (perRequest === 0 || perRequest >= READABLE) return perRequest.toPrecision(perRequest === 0 ? 1 : 3);
+  const requests = 1 / perRequest;
+  const step = 10 ** Math.floor(Math.log10(requests));
+  return `1 per ${count(Math.round(requests / step) * step)} requests`;
+}
+
 /** What the share of samples that can be diagnosed is. */
 export const DIAGNOSABLE =
   "A sample can be diagnosed when at least half of its user frames have names; conclusions need 60 % of such samples.";
@@ -98,7 +114,7 @@ export function reasonOf(limits: readonly string[], words: readonly string[]): s
     const found = limits.find((limit) => limit.toLowerCase().includes(word));
     if (found !== undefined) return found;
   }
-  return "The agent does not say why; see what this cannot know.";
+  return "The agent does not say why; see Limits.";
 }
 
 /** Where a bar of `percent` with its interval stands on a scale that ends at `end`, in percent of its width. */

@@ -13,8 +13,8 @@ export interface KindStatus {
 }
 
 export const KIND_TITLES: Readonly<Record<TaskKind, string>> = {
-  on_cpu: "On CPU",
-  off_cpu: "Off CPU",
+  on_cpu: "On-CPU",
+  off_cpu: "Off-CPU",
   wall: "Wall clock",
   network: "Network",
   requests: "Requests",

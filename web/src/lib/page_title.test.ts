@@ -14,7 +14,7 @@ const task = {
 } as unknown as Task;
 
 const title = (search: string, known: Partial<Parameters<typeof pageTitle>[1]> = {}): string =>
-  pageTitle(parseState(search), { task: undefined, edge: null, node: null, ...known });
+  pageTitle(parseState(search), { task: undefined, edge: null, checkup: null, node: null, ...known });
 
 test("each page has a title of its own", () => {
   const searches = [
@@ -35,10 +35,20 @@ test("each page has a title of its own", () => {
 });
 
 test("what a page is about stands first, and names cannot disturb it", () => {
-  expect(title("?view=task&id=4", { task })).toMatch(/^envoy, shop.+ – On CPU, task 4 · profiler-agent$/);
+  expect(title("?view=task&id=4", { task })).toMatch(/^envoy, shop.+ – On-CPU, task 4 · profiler-agent$/);
   expect(title("?view=task&id=4", { task })).not.toContain("\u202e");
-  expect(title("?view=task&id=4", { task: { ...task, target_names: [] } })).toMatch(/^pids 7, 8 – On CPU/);
+  expect(title("?view=task&id=4", { task: { ...task, target_names: [] } })).toMatch(/^pids 7, 8 – On-CPU/);
   expect(title("?view=edge&id=4&edge=00ff", { edge: "shop → envoy:80" })).toBe(
     "shop → envoy:80 · profiler-agent",
+  );
+});
+
+test("a check-up and a comparison name their target", () => {
+  const known = { checkup: "pod shop/web-0" };
+  expect(title("?view=checkup&id=checkup-1", known)).toBe(
+    "pod shop/web-0 – Check-up checkup-1 · profiler-agent",
+  );
+  expect(title("?view=compare-checkups&a=checkup-1&b=checkup-2", known)).toMatch(
+    /^pod shop.web-0 – Check-ups/,
   );
 });

@@ -15,7 +15,7 @@ function taskTitle(task: Task | undefined, id: string): string {
   return `${names.length > 0 ? names.join(", ") : targetText(task.target)} – ${kind}, task ${id}`;
 }
 
-function objectOf(route: PageState, task: Task | undefined): string {
+function objectOf(route: PageState, task: Task | undefined, checkup: string | null): string {
   switch (route.view) {
     case "overview":
       return "Overview";
@@ -36,22 +36,30 @@ function objectOf(route: PageState, task: Task | undefined): string {
     case "diagnose":
       return "Diagnose";
     case "checkup":
-      return `Check-up ${route.id}`;
+      return `${checkup === null ? "" : `${checkup} – `}Check-up ${route.id}`;
     case "diagnosis":
       return `Diagnosis of task ${route.id}`;
     case "compare-checkups":
-      return `Check-ups ${route.a} and ${route.b}`;
+      return `${checkup === null ? "" : `${checkup} – `}Check-ups ${route.a} and ${route.b}`;
     case "edge":
       return route.id === "" ? `Edge ${route.edge}` : `Edge ${route.edge} of task ${route.id}`;
   }
 }
 
-/** `node`: name of the machine, when it is known. `edge`: the two ends of the edge that is shown, when they are. */
+/**
+ * `node`: name of the machine, when it is known. `edge`: the two ends of the edge that is shown, when they are. `checkup`: what the
+ * check-up that is shown is of.
+ */
 export function pageTitle(
   route: PageState,
-  { task, edge, node }: { task: Task | undefined; edge: string | null; node: string | null },
+  {
+    task,
+    edge,
+    checkup,
+    node,
+  }: { task: Task | undefined; edge: string | null; checkup: string | null; node: string | null },
 ): string {
-  const object = route.view === "edge" && edge !== null ? edge : objectOf(route, task);
+  const object = route.view === "edge" && edge !== null ? edge : objectOf(route, task, checkup);
   return [visible(object), node === null ? "" : visible(node), PROGRAM]
     .filter((part) => part !== "")
     .join(" · ");

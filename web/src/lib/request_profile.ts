@@ -35,7 +35,7 @@ export function codeTitle({ end, pid, tid }: CodeOf): string {
 
 /** Best first: wall clock has all of a thread's time. */
 const KINDS = ["wall", "off_cpu", "on_cpu"] as const;
-const TITLES = { wall: "Wall clock", off_cpu: "Off CPU", on_cpu: "On CPU" } as const;
+const TITLES = { wall: "Wall clock", off_cpu: "Off-CPU", on_cpu: "On-CPU" } as const;
 
 /** Samples are counted in buckets of so many milliseconds. */
 const BUCKET_MS = 20;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Task } from "../api/types";
-import { formAgain, specAgain, unseenOf } from "./run_again";
+import { formAgain, groupAgain, specAgain, unseenOf } from "./run_again";
 import { specOf } from "./task_spec";
 
 const NO_WAITS = { off_cpu_mode: null, min_wait_ns: 0, max_wait_ns: null };
@@ -78,4 +78,10 @@ describe("a task that runs once more", () => {
   it("has no way to ask for a file again", () => {
     expect(specAgain(task({ kind: "imported", target: { imported: {} } }))).toBeNull();
   });
+});
+
+it("a group that runs once more has a name of its own", () => {
+  expect(groupAgain("before", new Set(["before"]))).toBe("before.2");
+  expect(groupAgain("before.2", new Set(["before", "before.2"]))).toBe("before.3");
+  expect(groupAgain("x".repeat(64), new Set())).toHaveLength(62);
 });

@@ -41,6 +41,15 @@ export function specAgain(task: Task): TaskSpec | null {
   };
 }
 
+/** The name of a group that runs once more: a number behind a dot; `taken` are those of all tasks. */
+export function groupAgain(group: string, taken: ReadonlySet<string>): string {
+  const MOST_LENGTH = 60;
+  const base = group.replace(/\.\d+$/, "").slice(0, MOST_LENGTH);
+  let number = 2;
+  while (taken.has(`${base}.${number}`)) number += 1;
+  return `${base}.${number}`;
+}
+
 function targetFields(target: Task["target"]): Partial<TaskForm> & { readonly target: TargetKind } {
   if ("pids" in target) return { target: "pids", pids: target.pids };
   if ("container" in target) return { target: "container", container: target.container };

@@ -1,6 +1,6 @@
 // A check-up: its progress while it runs, and then its diagnosis.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import type { Checkup, Diagnosis } from "../api/types";
 import type { Subject } from "../lib/checkup_paths";
@@ -8,8 +8,11 @@ import type { Flame } from "../lib/diagnosis";
 import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
 import { runAgain, sampledTask, waitsTask } from "../state/checkups";
+import { edited } from "../state/edited";
+import { tasks } from "../state/live";
 import { useRefetched } from "../state/refetch";
 import { openView, patchRoute, route } from "../state/route";
+import { shownCheckup } from "../state/title";
 import { Changing } from "./changing";
 import { CheckupProgress, FailedParts } from "./checkup_progress";
 import { Report } from "./diagnosis_report";
@@ -77,6 +80,23 @@ function Verify({
   );
 }
 
+/** The form with what was asked for; the task with the samples has the rate. */
+function Edit({ checkup }: { checkup: Checkup }) {
+  const task = tasks.value?.get(sampledTask(checkup) ?? "");
+  if (task === undefined) return null;
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        edited.value = { ...task, target: checkup.target, duration_s: checkup.duration_s };
+        patchRoute({ create: true, checkup: true });
+      }}
+    >
+      Edit and run
+    </button>
+  );
+}
+
 function Remove({ id, refused }: { id: string; refused: (failure: Failure) => void }) {
   const [armed, setArmed] = useState(false);
   const remove = async (): Promise<void> => {
@@ -117,6 +137,7 @@ function Result({ checkup, subject, answer }: Shown & { answer: Answer<Diagnosis
   const tools = (
     <Changing>
       <Verify checkup={checkup} refused={setFailure} text="Run again and compare" />
+      <Edit checkup={checkup} />
       <Remove id={checkup.id} refused={setFailure} />
     </Changing>
   );
@@ -156,7 +177,18 @@ function Result({ checkup, subject, answer }: Shown & { answer: Answer<Diagnosis
   );
 }
 
+/** Names the target in the title of the tab. */
+export function useCheckupTitle(name: string): void {
+  useEffect(() => {
+    shownCheckup.value = name;
+    return () => {
+      shownCheckup.value = null;
+    };
+  }, [name]);
+}
+
 function Known({ checkup }: { checkup: Checkup }) {
+  useCheckupTitle(namedTarget(checkup));
   const { pid, scope } = route.value;
   const subject = { of: "checkups", id: checkup.id, pid, scope } as const;
   const running = checkup.state === "running";

@@ -30,9 +30,10 @@ import { pText } from "../lib/diff_text";
 import { clock, duration, moment, visible } from "../lib/format";
 import { save } from "../lib/save";
 import { useAnswer } from "../state/answer";
+import { sampledTask } from "../state/checkups";
 import { copyAnswer } from "../state/clipboard";
 import { openView, patchRoute, route } from "../state/route";
-import { CheckupMark } from "./checkup";
+import { CheckupMark, useCheckupTitle } from "./checkup";
 import { CheckupProgress } from "./checkup_progress";
 import { Choice } from "./choice";
 import { PageLink } from "./page_link";
@@ -185,7 +186,7 @@ function Rows({ rows }: { rows: readonly ComparedRow[] }) {
               {requests && numeric(["Before", "After", "Change"])}
               {numeric(["Before", "After", "Points"])}
               <th scope="col">95 % interval</th>
-              <th scope="col">Chance</th>
+              <th scope="col">Significance</th>
             </tr>
           </thead>
           <tbody>
@@ -240,6 +241,7 @@ function Share({
   after: Checkup;
 }) {
   const [failed, setFailed] = useState("");
+  const tasks = [sampledTask(before), sampledTask(after)] as const;
   const picture = async (): Promise<void> => {
     const moments = [moment(before.created_ns), moment(after.created_ns)] as const;
     try {
@@ -263,6 +265,11 @@ function Share({
       <button type="button" onClick={() => void picture()}>
         Save as picture
       </button>
+      {tasks[0] !== null && tasks[1] !== null && (
+        <PageLink class="button-link" to={{ view: "task", id: tasks[1], base: tasks[0] }}>
+          Differential flame graph
+        </PageLink>
+      )}
       {failed !== "" && (
         <span class="field-error" role="alert">
           {failed}
@@ -333,14 +340,21 @@ export function CompareCheckupsPage({ a, b }: { a: string; b: string }) {
     ) : (
       <ErrorBox title="No comparison" detail={both.failure.detail} hint={both.failure.hint} />
     );
-  const [before, after] = both.value;
+  return <Pair before={both.value[0]} after={both.value[1]} />;
+}
+
+function Pair({ before, after }: { before: Checkup; after: Checkup }) {
+  useCheckupTitle(namedTarget(after));
   const running = [before, after].filter(({ state }) => state === "running");
   return (
     <section class="node-page">
       <div class="group-title">
-        <h1>What has changed</h1>
+        <h1>What has changed in {namedTarget(after)}</h1>
         <span class="push" />
-        <button type="button" onClick={() => openView({ view: "compare-checkups", a: b, b: a })}>
+        <button
+          type="button"
+          onClick={() => openView({ view: "compare-checkups", a: after.id, b: before.id })}
+        >
           Swap
         </button>
       </div>

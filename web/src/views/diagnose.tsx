@@ -92,7 +92,7 @@ function CheckupRows({ list }: { list: readonly Checkup[] }) {
   );
 }
 
-function Results({ list }: { list: readonly Task[] }) {
+function Results({ list, hasCheckups }: { list: readonly Task[]; hasCheckups: boolean }) {
   return (
     <section class="card wide" aria-labelledby="results-title">
       <h2 id="results-title">Single results</h2>
@@ -101,7 +101,10 @@ function Results({ list }: { list: readonly Task[] }) {
         newest are here; every result with samples on the CPU has a link on its page.
       </p>
       {list.length === 0 ? (
-        <p>No finished task with samples on the CPU yet.</p>
+        <p>
+          None yet.
+          {hasCheckups && " The samples of check-ups are diagnosed on their own pages, listed above."}
+        </p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
         <div class="plain-table-box" tabIndex={0} role="region" aria-label="Single results">
@@ -186,7 +189,11 @@ export function DiagnosePage() {
             <CheckupRows list={value.toSorted((a, b) => b.created_ns - a.created_ns)} />
           )}
         </section>
-        {all === null ? <Loading what="the tasks" /> : <Results list={single} />}
+        {all === null ? (
+          <Loading what="the tasks" />
+        ) : (
+          <Results list={single} hasCheckups={(value ?? []).length > 0} />
+        )}
       </div>
     </section>
   );

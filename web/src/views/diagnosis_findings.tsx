@@ -11,6 +11,7 @@ import {
   flameState,
   frameSearch,
   interval,
+  noSavingText,
   notMeasuredText,
   SEVERITIES,
   savingText,
@@ -129,10 +130,7 @@ function Card(props: {
         <IntervalBar finding={finding} end={end} />
         <span class="finding-saving" title="An upper bound: never more than was measured">
           {saving === null ? (
-            <Unknown
-              why={finding.reason}
-              word="CPU saved: not known, or it affects latency and not CPU cost"
-            />
+            <Unknown why={finding.reason} word={noSavingText(finding)} />
           ) : (
             <>
               Saves <b class="numeric">{saving}</b>
@@ -157,7 +155,7 @@ function Card(props: {
               </div>
             )}
             <div>
-              <dt>Based on</dt>
+              <dt>Symbols</dt>
               <dd title={confidence.about}>{confidence.word}</dd>
             </div>
           </dl>
@@ -193,7 +191,7 @@ export function Findings({
           ? "No findings"
           : findings.length === 1
             ? "1 finding"
-            : `${findings.length} findings, the largest saving first`}
+            : `${findings.length} findings${findings[0]?.saving == null ? "" : ", the largest saving first"}`}
       </h2>
       {findings.length === 0 ? (
         <p class="muted" data-no-findings>

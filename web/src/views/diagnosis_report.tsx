@@ -45,7 +45,11 @@ export function Report({ diagnosis, flame, subject, verify, children }: Props) {
         <Journeys diagnosis={diagnosis} flame={flame} />
         <Findings diagnosis={diagnosis} flame={flame} verify={verify} />
         <CostMatrix matrix={diagnosis.matrix} flame={flame} />
-        <WorkerTable workers={workers} limits={limits} />
+        <WorkerTable
+          workers={workers}
+          limits={limits}
+          accounted={!diagnosis.not_measured.includes("cpu_time")}
+        />
         <EventLoopPart loop={diagnosis.event_loop} limits={limits} />
         <NetworkCard diagnosis={diagnosis} />
         <GoodNews diagnosis={diagnosis} />

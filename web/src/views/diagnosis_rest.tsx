@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { Diagnosis } from "../api/types";
-import { reasonOf, share } from "../lib/diagnosis";
+import { perRequestText, reasonOf, share } from "../lib/diagnosis";
 import { count, duration, visible } from "../lib/format";
 import { Unknown } from "./unknown";
 
@@ -34,14 +34,14 @@ export function NetworkCard({ diagnosis }: { diagnosis: Diagnosis }) {
       {title}
       <dl class="pairs">
         <Row title="Opened">{count(network.connections_opened)}</Row>
-        <Row title="For each request">
+        <Row title="Per request">
           {connections_per_request === null ? (
             <Unknown why={reasonOf(limits, ["request"])} />
           ) : (
-            connections_per_request.toPrecision(3)
+            perRequestText(connections_per_request)
           )}
         </Row>
-        <Row title="Sent again">
+        <Row title="Retransmitted">
           {retransmit_percent === null ? (
             <Unknown why={reasonOf(limits, ["retransmi", "network"])} />
           ) : (
@@ -118,7 +118,7 @@ export function Limits({ diagnosis }: { diagnosis: Diagnosis }) {
   const { limits, rules } = diagnosis;
   return (
     <section class="card wide" aria-labelledby="limits-title" data-limits>
-      <h2 id="limits-title">What this cannot know</h2>
+      <h2 id="limits-title">Limits</h2>
       {limits.length === 0 ? (
         <p class="muted">Nothing that it looks for is missing.</p>
       ) : (

@@ -1,6 +1,7 @@
 // Threads: what they use, what they wait for, whether one has more to do than the others, and loops that
 // took too long.
 
+import { useState } from "preact/hooks";
 import type { EventLoop, Workers, WorkerThread } from "../api/types";
 import { reasonOf, share, waitsWatched } from "../lib/diagnosis";
 import { count, duration, moment, visible } from "../lib/format";
@@ -9,6 +10,8 @@ import { Unknown } from "./unknown";
 
 /** Reasons of waits that are listed for one thread. */
 const MOST_REASONS = 3;
+/** Stalls that are listed before more are asked for. */
+const MOST_STALLS = 5;
 
 function Bar({ percent }: { percent: number }) {
   return (
@@ -40,7 +43,7 @@ function Waits({ thread, watched, why }: { thread: WorkerThread; watched: boolea
   );
 }
 
-function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
+function Imbalance({ imbalance, accounted }: Pick<Workers, "imbalance"> & { accounted: boolean }) {
   if (imbalance === null) return null;
   const { busiest_percent, mean_percent, ratio, low, high, significant } = imbalance;
   return (
@@ -48,8 +51,8 @@ function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
       <span class={significant ? "warn" : ""}>
         {significant && <span aria-hidden="true">▲ </span>}
         The busiest worker uses {share(busiest_percent)} of a CPU, the mean is {share(mean_percent)}
-      </span>
-      : × <b class="numeric">{ratio.toFixed(2)}</b>{" "}
+      </span>{" "}
+      {accounted ? "by the kernel's accounting" : "by samples"}: × <b class="numeric">{ratio.toFixed(2)}</b>{" "}
       <span class="muted numeric">
         ({low.toFixed(2)} to {high.toFixed(2)})
       </span>
@@ -86,7 +89,16 @@ function Contention({ contention }: Pick<Workers, "contention">) {
 /** A thread that neither ran nor waited says nothing; they are counted. */
 const MOST_THREADS = 40;
 
-export function WorkerTable({ workers, limits }: { workers: Workers; limits: readonly string[] }) {
+export function WorkerTable({
+  workers,
+  limits,
+  accounted,
+}: {
+  workers: Workers;
+  limits: readonly string[];
+  /** CPU time is that of the kernel's accounting. */
+  accounted: boolean;
+}) {
   const watched = waitsWatched(workers);
   const offCpu = reasonOf(limits, ["waits", "wait"]);
   const queue = reasonOf(limits, ["run queue", "run-queue", "waits"]);
@@ -94,7 +106,7 @@ export function WorkerTable({ workers, limits }: { workers: Workers; limits: rea
   return (
     <section class="card wide" aria-labelledby="workers-title">
       <h2 id="workers-title">Threads</h2>
-      <Imbalance imbalance={workers.imbalance} />
+      <Imbalance imbalance={workers.imbalance} accounted={accounted} />
       <Contention contention={workers.contention} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="Threads with their CPU and waits">
@@ -200,6 +212,26 @@ function Stall({ stall }: { stall: EventLoop["stalls"][number] }) {
   );
 }
 
+/** The longest ones; the others are asked for. */
+function Stalls({ stalls }: Pick<EventLoop, "stalls">) {
+  const [all, setAll] = useState(false);
+  const longest = stalls.toSorted((a, b) => b.duration_ns - a.duration_ns);
+  return (
+    <>
+      <ul class="stalls" data-stalls>
+        {(all ? longest : longest.slice(0, MOST_STALLS)).map((stall) => (
+          <Stall key={`${stall.tid} ${stall.start_ns}`} stall={stall} />
+        ))}
+      </ul>
+      {!all && longest.length > MOST_STALLS && (
+        <button type="button" class="quiet" onClick={() => setAll(true)}>
+          Show all {count(longest.length)}
+        </button>
+      )}
+    </>
+  );
+}
+
 function LoopLength({ ns }: { ns: number | undefined }) {
   return ns === undefined ? <Unknown why="No loop is over yet." /> : <span>{duration(ns)}</span>;
 }
@@ -259,15 +291,7 @@ export function EventLoopPart({ loop, limits }: { loop: EventLoop | null; limits
           </tbody>
         </table>
       </div>
-      {stalls.length === 0 ? (
-        <p>No stall.</p>
-      ) : (
-        <ul class="stalls" data-stalls>
-          {stalls.map((stall) => (
-            <Stall key={`${stall.tid} ${stall.start_ns}`} stall={stall} />
-          ))}
-        </ul>
-      )}
+      {stalls.length === 0 ? <p>No stall.</p> : <Stalls stalls={stalls} />}
     </section>
   );
 }

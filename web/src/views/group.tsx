@@ -9,10 +9,12 @@ import { tasksOfGroup } from "../lib/checkup";
 import { resolutionPoints } from "../lib/estimate";
 import { bytes, clock, count, duration, percent, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { groupAgain, specAgain } from "../lib/run_again";
 import { isFinal } from "../lib/task_list";
 import { putTask, tasks } from "../state/live";
 import { useRefetched } from "../state/refetch";
 import { href, openView } from "../state/route";
+import { knownNow } from "../state/silent";
 import { Changing } from "./changing";
 import { PageLink } from "./page_link";
 import { Empty, Loading } from "./states";
@@ -35,7 +37,7 @@ function Fact({ title, warn, children }: { title: string; warn?: boolean; childr
 const WHOLE = { from: null, to: null, tids: [], except: false } as const;
 
 function OnCpu({ task }: { task: Task }) {
-  const seconds = elapsedSeconds(task, Date.now());
+  const seconds = elapsedSeconds(task, knownNow());
   const hertz = task.effective_frequency_hz ?? task.frequency_hz ?? 0;
   const points = resolutionPoints(task.samples, 0.1);
   return (
@@ -125,7 +127,7 @@ function Requests({ task }: { task: Task }) {
   return (
     <>
       <Fact title="Requests">{count(sum((operation) => operation.count))}</Fact>
-      <Fact title="With an error" warn={failed > 0}>
+      <Fact title="Errors" warn={failed > 0}>
         {count(failed)}
       </Fact>
       {answer.sampled_one_of > 1 && (
@@ -214,6 +216,41 @@ export function StopAll({ running, text = "Stop all" }: { running: readonly Task
   );
 }
 
+/** The tasks of a group once more, as a group of its own. */
+function RunAgain({ id, members }: { id: string; members: readonly Task[] }) {
+  const [sending, setSending] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const specs = members.flatMap((task) => specAgain(task) ?? []);
+  if (specs.length === 0) return null;
+  const run = async (): Promise<void> => {
+    setSending(true);
+    setError(null);
+    const taken = new Set([...(tasks.peek()?.values() ?? [])].flatMap(({ group }) => group ?? []));
+    const group = groupAgain(id, taken);
+    try {
+      for (const spec of specs) putTask(await api.create({ ...spec, group }));
+      openView({ view: "group", id: group });
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : "failed");
+    }
+    setSending(false);
+  };
+  return (
+    <>
+      <Changing>
+        <button type="button" disabled={sending} onClick={() => void run()}>
+          Run again
+        </button>
+      </Changing>
+      {error !== null && (
+        <span class="field-error" role="alert">
+          {error}
+        </span>
+      )}
+    </>
+  );
+}
+
 export function GroupPage({ id }: { id: string }) {
   const all = tasks.value;
   const members = useMemo(() => tasksOfGroup(all?.values() ?? [], id), [all, id]);
@@ -230,14 +267,15 @@ export function GroupPage({ id }: { id: string }) {
   }
   const running = members.filter((task) => !isFinal(task));
   const [first] = members;
+  const isCheckup = id.startsWith("checkup-");
   return (
     <section class="node-page">
       <div class="group-title">
-        <h1>{id.startsWith("checkup-") ? "Sidecar check-up" : `Group ${id}`}</h1>
-        {id.startsWith("checkup-") && <span class="muted">{id}</span>}
-        {id.startsWith("checkup-") && (
+        <h1>{isCheckup ? "Tasks of a check-up" : `Group ${id}`}</h1>
+        {isCheckup && <span class="muted">{id}</span>}
+        {isCheckup && (
           <PageLink class="button-link" to={{ view: "checkup", id }}>
-            Diagnosis
+            Open the check-up
           </PageLink>
         )}
         {first !== undefined && <span class="name">{namedTarget(first)}</span>}
@@ -249,6 +287,7 @@ export function GroupPage({ id }: { id: string }) {
           </span>
         )}
         <StopAll running={running} />
+        {!isCheckup && running.length === 0 && <RunAgain id={id} members={members} />}
       </div>
       <div class="cards group-cards">
         {members.map((task) => (
