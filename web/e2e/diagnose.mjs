@@ -51,11 +51,22 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     assert(/Saves up to 39\.9 % of the CPU, 66\.\d µs of each request/.test(text), text.slice(0, 200));
     assert(/zipkin, random_sampling 100 %/.test(text), "what is configured now");
     const last = await rest.at(-1).textContent();
-    assert(/CPU saved: not known/.test(last) && !/Saves up to/.test(last), "an unknown saving is a number");
+    // The headers of the evidence stand above its columns.
+    const evidence = first.locator("table.evidence");
+    const left = (selector) =>
+      evidence
+        .locator(selector)
+        .first()
+        .evaluate((cell) => cell.offsetLeft);
+    assert((await left("thead th")) === (await left("tbody td")), "headers stand beside their columns");
+    assert(
+      /(CPU saving not known|Affects latency)/.test(last) && !/Saves up to/.test(last),
+      "an unknown saving is a number",
+    );
     await page.getByText("The busiest worker uses").waitFor();
     const taken = await page.locator("[data-contention]").textContent();
     assert(/5\.00 s.*chromium 2\.30 s \(46/.test(taken), taken);
-    await page.getByText("No sample fell into it").waitFor({ state: "attached" });
+    await page.getByText("No sample fell into it").first().waitFor({ state: "attached" });
     await shot(page, "checkup");
     clean(faults);
     await context.close();
@@ -123,6 +134,8 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
       await about.getByRole("button", { name }).click();
       await request;
       await page.waitForURL(address);
+      // Shown once the answer is there.
+      await about.locator("[aria-pressed=true]", { hasText: name }).waitFor();
       assert((await pressed()).join() === name, await pressed());
     }
     await go(`view=compare-checkups&a=${ZIPKIN}&b=${PLAIN}`);
@@ -244,6 +257,35 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await context.close();
   });
 
+  await checks.run("the longest stalls are listed, and all when asked for", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    const stalls = page.locator("[data-stalls] li .stall");
+    await stalls.first().waitFor();
+    assert((await stalls.count()) === 5, `${await stalls.count()} stalls`);
+    await page.getByRole("button", { name: "Show all 7" }).click();
+    assert((await stalls.count()) === 7, `${await stalls.count()} of all stalls`);
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("a check-up is a form again, and a comparison leads to its flame graphs", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.getByRole("button", { name: "Edit and run" }).click();
+    await page.getByRole("heading", { name: "Edit and run the check-up" }).waitFor();
+    await page.getByRole("button", { name: "Start check-up" }).waitFor();
+    await page.keyboard.press("Escape");
+    await go(`view=compare-checkups&a=${ZIPKIN}&b=${PLAIN}`);
+    const link = page.getByRole("link", { name: "Differential flame graph" });
+    await link.waitFor();
+    const href = await link.getAttribute("href");
+    assert(/view=task&id=\d+&base=\d+/.test(href), href);
+    assert((await page.title()).includes("Check-ups"), await page.title());
+    clean(faults);
+    await context.close();
+  });
+
   await checks.run("what a single result cannot tell is unknown with the reason, never zero", async () => {
     const { context, page, faults, go } = await opened();
     await go("view=task&id=4&from=1000&to=3000");
@@ -318,7 +360,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await page.getByRole("button", { name: "Start check-up" }).click();
     await page.waitForURL(/view=checkup&id=checkup-/);
     await page.locator("[data-live] [data-verdict]").waitFor();
-    assert((await page.title()).startsWith("… Check-up"), await page.title());
+    assert((await page.title()).startsWith("… pid 4242 – Check-up"), await page.title());
     await page.locator("[data-enough]", { hasText: /Enough samples: the largest cost, .* ± \d/ }).waitFor();
     await page.getByLabel("Notify me when it has ended").check();
     await shot(page, "live");
@@ -337,7 +379,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await page.waitForURL(/view=checkup/);
     await page.locator("[data-diagnosis]").waitFor();
     assert((await page.locator("[data-live]").count()) === 0, "it still grows");
-    assert((await page.title()).startsWith("✓ Check-up"), await page.title());
+    assert((await page.title()).startsWith("✓ pid 4242 – Check-up"), await page.title());
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Really delete" }).click();
     await page.waitForURL(/view=diagnose/);

@@ -22,7 +22,7 @@ async function open(browser, mock, options = {}) {
   await opened.page.waitForSelector(READY);
   const show = async (query) => {
     await opened.page.goto(`${mock.origin}/?${query}`);
-    await opened.page.waitForSelector("[data-quality]");
+    await opened.page.waitForSelector(".quality-chip");
   };
   return { ...opened, show };
 }
@@ -64,14 +64,19 @@ async function operations(checks, { page, faults, show }, mock) {
     await assertRowsOnOneLine(page);
   });
   await checks.run("requests: a result without loss says so, one with trouble says all of it", async () => {
+    const chip = page.locator(".quality-chip > button");
     const strip = page.locator("[data-quality]");
+    assert((await chip.textContent()).includes("Quality: good"), await chip.textContent());
+    await chip.click();
     assert((await strip.textContent()).includes("nothing lost"), await strip.textContent());
     assert((await strip.locator(".warn").count()) === 0, "a whole result is marked");
     await show(`view=task&id=${TROUBLED}`);
+    assert((await chip.textContent()).includes("▲ Losses: 37 pieces lost"), await chip.textContent());
+    await chip.click();
     const text = await strip.textContent();
     for (const said of [
       "37 pieces lost, 21 gaps in 3 connections",
-      "1 of 4 is looked at",
+      "1 of 4 connections",
       "3 connections, 303 KiB",
       "47.1 KiB",
       "1 connection",
@@ -127,7 +132,7 @@ async function operations(checks, { page, faults, show }, mock) {
       const latency = await panel.getByRole("region", { name: "Latency" }).textContent();
       assert(latency.includes("Seen by the client") && latency.includes("Seen by the server"), latency);
       const outcome = await panel.getByRole("region", { name: "What became of them" }).textContent();
-      assert(/6 wrong requests.*2 server errors.*1 broken off/.test(outcome), outcome);
+      assert(/6 × 4xx.*2 × 5xx.*1 aborted/.test(outcome), outcome);
       assert(/Of 2 \(.*\) the end was not seen whole/.test(outcome), outcome);
       assert((await panel.locator("[data-sidecar]").count()) > 0, "no sidecar in the panel");
       const kept = await address(page);
@@ -244,7 +249,7 @@ async function way(checks, { page, show }, mock) {
     await rowsOf(page, "Single requests").filter({ hasText: "15001" }).first().click();
     const against = panel.getByRole("region", { name: "Against the median request" });
     const text = await against.textContent();
-    for (const said of ["Waiting for the answer", "the client's end saw whole", "12 later requests"])
+    for (const said of ["Waiting for the response", "the client's end saw whole", "12 later requests"])
       assert(text.includes(said), `“${said}” is not in: ${text}`);
     await against.getByRole("link", { name: "A request of median length" }).click();
     await section.locator("[aria-current=true]").waitFor();
@@ -344,6 +349,7 @@ async function creation(checks, { page }, mock) {
     await dialog();
     await page.getByLabel(/^Decode TLS/).check();
     await page.fill("#tls-duty", "20");
+    await page.locator(".capture-more summary").click();
     await page.locator("#samples-kept").selectOption("all");
     assert(/in 20 % of the time/.test(await page.locator("[data-estimate]").textContent()), "no price");
     const sent = page.waitForRequest(

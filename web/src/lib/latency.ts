@@ -10,7 +10,7 @@ type Place = LatencyPart["place"];
 type Kind = LatencyActivity["kind"];
 
 const PLACES: Readonly<Record<Place, { readonly title: string; readonly help: string }>> = {
-  inbound_queue: { title: "until read", help: "It lies in the socket until the process reads it" },
+  inbound_queue: { title: "inbound socket queue", help: "It lies in the socket until the process reads it" },
   request_path: { title: "request path", help: "From reading it to sending it on" },
   network: {
     title: "network",
@@ -22,7 +22,7 @@ const PLACES: Readonly<Record<Place, { readonly title: string; readonly help: st
   },
   server: { title: "inside", help: "From reading the request to the first byte of the response" },
   response_queue: {
-    title: "response until read",
+    title: "response socket queue",
     help: "The response lies in the socket until the process reads it",
   },
   response_path: {

@@ -35,10 +35,10 @@ describe("against the median", () => {
     const found = against(samples, 2, "all");
     expect(found.rows).toEqual([
       { title: "Whole", own: "40.0 ms", median: "≤ 10.0 ms", times: 4 },
-      { title: "Until the first byte of the answer", own: "38.0 ms", median: "8.00 ms", times: 4.75 },
+      { title: "Until the first byte of the response", own: "38.0 ms", median: "8.00 ms", times: 4.75 },
       { title: "Request sent", own: "1.00 ms", median: "1.00 ms", times: 1 },
-      { title: "Waiting for the answer", own: "37.0 ms", median: "9.00 ms", times: 37 / 9 },
-      { title: "Answer", own: "2.00 ms", median: "2.00 ms", times: 1 },
+      { title: "Waiting for the response", own: "37.0 ms", median: "9.00 ms", times: 37 / 9 },
+      { title: "Response", own: "2.00 ms", median: "2.00 ms", times: 1 },
     ]);
     expect(found.of).toMatch(/100 requests.*client's end.*the 3 of them that are samples/);
     expect(found.missing).toBe("");

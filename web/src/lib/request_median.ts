@@ -30,12 +30,12 @@ type Times = Pick<RequestSample, "duration_ns" | "request_end_ns" | "first_byte_
 const PARTS: readonly (readonly [string, (times: Times) => number | null])[] = [
   ["Request sent", ({ request_end_ns }) => request_end_ns],
   [
-    "Waiting for the answer",
+    "Waiting for the response",
     ({ request_end_ns: sent, first_byte_ns: first }) =>
       sent === null || first === null || first < sent ? null : first - sent,
   ],
   [
-    "Answer",
+    "Response",
     ({ duration_ns, first_byte_ns }) => (first_byte_ns === null ? null : duration_ns - first_byte_ns),
   ],
 ];
@@ -62,7 +62,7 @@ function byHistogram(operation: RequestOperation, sample: RequestSample): Median
     row(title, own, values?.p50 ?? null, values && percentileText(values, "p50", duration));
   return [
     median("Whole", sample.duration_ns, side?.latency_ns),
-    median("Until the first byte of the answer", sample.first_byte_ns, side?.first_byte_ns),
+    median("Until the first byte of the response", sample.first_byte_ns, side?.first_byte_ns),
   ];
 }
 

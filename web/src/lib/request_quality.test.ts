@@ -1,16 +1,12 @@
 import { expect, it } from "vitest";
-import { encryptedConnections, requestQuality } from "./request_quality";
+import { encryptedConnections, requestChip, requestQuality } from "./request_quality";
 import { answer, EDGE } from "./requests_testing";
 
 const said = (change: Parameters<typeof answer>[0] = {}, tls = false) =>
   requestQuality(answer(change), tls).map(({ title, text, poor }) => `${title}: ${text}${poor ? " !" : ""}`);
 
 it("says that nothing was lost when nothing was", () => {
-  expect(said()).toEqual([
-    "Losses: nothing lost",
-    "Connections: all are looked at",
-    "Not understood: nothing",
-  ]);
+  expect(said()).toEqual(["Losses: nothing lost", "Sampled: every connection", "Undecoded: nothing"]);
   expect(said({}, true)).toContain("TLS without a socket: nothing");
 });
 
@@ -26,14 +22,14 @@ it("says everything that is missing", () => {
   });
   expect(text).toEqual([
     "Losses: 37 pieces lost, 2 gaps in 2 connections !",
-    "Connections: 1 of 4 is looked at !",
-    "Not understood: 2 connections, 2 B !",
+    "Sampled: 1 of 4 connections !",
+    "Undecoded: 2 connections, 2 B !",
     "TLS without a socket: 2.0 KiB !",
     "Unknown direction: 2 connections !",
     "No room: 2 connections, 2 B !",
-    "Told as other: 2 requests of too many operations, 2 requests of too many edges !",
-    "Under way: 2 requests !",
-    "Samples: 5 left out !",
+    "Grouped as other: 2 requests of too many operations, 2 requests of too many edges !",
+    "In flight: 2 requests !",
+    "Samples: 5 left out",
     "Withdrawn guesses: 2",
   ]);
 });
@@ -98,4 +94,19 @@ it("counts encrypted connections by their hellos, or by what they were taken for
   expect(encryptedConnections(answer({ tls: [hello, hello] }))).toBe(6);
   expect(encryptedConnections(answer({ connections_by_protocol: { tls: 2 } }))).toBe(2);
   expect(encryptedConnections(answer())).toBe(0);
+});
+
+it("marks what counts hardly depend on by no colour, and the button says the worst", () => {
+  const connections_by_protocol = { http1: 900, unknown: 100 };
+  const { incomplete } = answer();
+  const few = { connections_by_protocol, incomplete: { ...incomplete, undecoded_bytes: 4900 } };
+  expect(said(few)).toContain("Undecoded: 4.8 KiB");
+  expect(requestChip(requestQuality(answer(few), false))).toMatchObject({
+    text: "Quality: good",
+    poor: false,
+  });
+  const many = { ...few, lost: 3, incomplete: { ...incomplete, undecoded_connections: 90 } };
+  expect(said(many)).toContain("Undecoded: 90 connections !");
+  expect(requestChip(requestQuality(answer(many), false)).text).toBe("▲ Losses: 3 pieces lost and 1 more");
+  expect(requestChip(requestQuality(answer({ window: null }), false)).text).toBe("Quality: none yet");
 });

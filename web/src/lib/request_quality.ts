@@ -2,11 +2,26 @@
 
 import type { TaskRequests } from "../api/types";
 import { bytes, count } from "./format";
-import type { QualityPart } from "./quality";
+import type { ChipText, QualityPart } from "./quality";
 import { protocolTitle } from "./requests";
 
 const plural = (number: number, one: string, more = `${one}s`): string =>
   `${count(number)} ${number === 1 ? one : more}`;
+
+/** Parts of all connections or requests: below these, counts and times are as good as whole. */
+const MUCH = 0.01;
+
+const allConnections = ({ connections_by_protocol }: TaskRequests): number =>
+  Object.values(connections_by_protocol).reduce((sum, number) => sum + number, 0);
+
+/** "2 connections, 4.8 KiB", without what is none. */
+function amountText(connections: number, size: number): string {
+  const parts = [
+    ...(connections > 0 ? [plural(connections, "connection")] : []),
+    ...(size > 0 ? [bytes(size)] : []),
+  ];
+  return parts.length === 0 ? "nothing" : parts.join(", ");
+}
 
 function lossPart({ lost, incomplete }: TaskRequests): QualityPart {
   const { gaps, gap_connections } = incomplete;
@@ -27,8 +42,8 @@ function lossPart({ lost, incomplete }: TaskRequests): QualityPart {
 function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
   const all = sampled_one_of <= 1;
   return {
-    title: "Connections",
-    text: all ? "all are looked at" : `1 of ${count(sampled_one_of)} is looked at`,
+    title: "Sampled",
+    text: all ? "every connection" : `1 of ${count(sampled_one_of)} connections`,
     detail: all
       ? "The CPU budget sufficed for every connection."
       : "Payload came faster than the CPU budget allows. Counts, rates and errors are estimates: what was seen, times the bytes of all connections, divided by the bytes that were looked at. The interval of a count shows when the pointer rests on it.",
@@ -36,22 +51,23 @@ function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
   };
 }
 
-function undecodedPart({ incomplete, connections_by_protocol }: TaskRequests): QualityPart {
+function undecodedPart(answer: TaskRequests): QualityPart {
+  const { incomplete, connections_by_protocol } = answer;
   const { undecoded_connections: connections, undecoded_bytes } = incomplete;
   const known = Object.entries(connections_by_protocol)
     .sort((a, b) => b[1] - a[1])
     .map(([protocol, number]) => `${protocolTitle(protocol)}: ${count(number)}`);
   const none = connections === 0 && undecoded_bytes === 0;
   return {
-    title: "Not understood",
-    text: none ? "nothing" : `${plural(connections, "connection")}, ${bytes(undecoded_bytes)}`,
+    title: "Undecoded",
+    text: amountText(connections, undecoded_bytes),
     detail: [
       none
         ? "Every connection that was looked at speaks something that is known here."
         : "Connections that speak nothing that is known here, or that began before the task did, and bytes that no decoder understood. Their requests are not counted.",
       ...(known.length === 0 ? [] : ["Connections by what they speak, each end by itself:", ...known]),
     ].join("\n"),
-    poor: !none,
+    poor: connections > MUCH * allConnections(answer),
   };
 }
 
@@ -94,7 +110,8 @@ function dutyPart({ plaintext }: TaskRequests): QualityPart | null {
 }
 
 /** Those that are said only when they happened: each is a number that is missing elsewhere. */
-function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
+function rarer(answer: TaskRequests): QualityPart[] {
+  const { incomplete, samples_left_out, operations } = answer;
   const {
     withdrawn_guesses,
     unknown_direction,
@@ -105,23 +122,25 @@ function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
     under_way,
   } = incomplete;
   const parts: QualityPart[] = [];
-  const add = (title: string, happened: boolean, text: string, detail: string): void => {
-    if (happened) parts.push({ title, text, detail, poor: true });
+  const requests = operations.reduce((sum, operation) => sum + operation.count, 0);
+  const add = (title: string, happened: boolean, text: string, detail: string, poor = true): void => {
+    if (happened) parts.push({ title, text, detail, poor });
   };
   add(
     "Unknown direction",
     unknown_direction > 0,
     plural(unknown_direction, "connection"),
     "It is unknown which end of these connections is the client. Their requests are not counted.",
+    unknown_direction > MUCH * allConnections(answer),
   );
   add(
     "No room",
     refused_connections > 0 || refused_bytes > 0,
-    `${plural(refused_connections, "connection")}, ${bytes(refused_bytes)}`,
+    amountText(refused_connections, refused_bytes),
     "Connections for which there was no room, and bytes of connections that are not known.",
   );
   add(
-    "Told as other",
+    "Grouped as other",
     other_operations > 0 || other_edges > 0,
     [
       other_operations > 0 ? `${plural(other_operations, "request")} of too many operations` : "",
@@ -130,18 +149,21 @@ function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
       .filter((text) => text !== "")
       .join(", "),
     "Counted, but put together: an edge keeps a bounded number of operations, and a task a bounded number of edges.",
+    other_operations + other_edges > MUCH * requests,
   );
   add(
-    "Under way",
+    "In flight",
     under_way > 0,
     plural(under_way, "request"),
-    "They had not ended when the task did, and are not counted: long streams, and answers that were still awaited.",
+    "They had not ended when the task did, and are not counted: long streams, and responses that were still awaited.",
+    under_way > MUCH * requests,
   );
   add(
     "Samples",
     samples_left_out > 0,
     `${count(samples_left_out)} left out`,
     "There was no room for them. Operations count them all the same.",
+    false,
   );
   if (withdrawn_guesses > 0)
     parts.push({
@@ -184,6 +206,23 @@ export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[
     ...(unbound === null ? [] : [unbound]),
     ...rarer(answer),
   ];
+}
+
+/** What the button says that stands for them. */
+export function requestChip(parts: readonly QualityPart[]): ChipText {
+  const said = ({ title, text }: QualityPart): string => `${title}: ${text}`;
+  const poor = parts.filter((part) => part.poor);
+  const [first] = poor;
+  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
+  return {
+    // A result that has not come has one part, which says so.
+    text:
+      first === undefined
+        ? `Quality: ${parts.length === 1 ? parts[0]!.text : "good"}`
+        : `▲ ${said(first)}${more}`,
+    whole: parts.map(said).join(", "),
+    poor: poor.length > 0,
+  };
 }
 
 /** Connections whose bytes are encrypted and were not read. */

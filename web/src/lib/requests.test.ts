@@ -135,9 +135,7 @@ describe("operations", () => {
   });
 
   it("say their errors by class", () => {
-    expect(errorsText({ errors_by_class: { client: 3, server: 0, broken: 1 } })).toBe(
-      "3 wrong requests (as 4xx), 1 broken off",
-    );
+    expect(errorsText({ errors_by_class: { client: 3, server: 0, broken: 1 } })).toBe("3 × 4xx, 1 aborted");
     expect(errorsText(operation())).toBe("");
   });
 
@@ -198,7 +196,7 @@ describe("samples", () => {
       expect(matchesSample(found, { ...ALL, q })).toBe(true);
     expect(matchesSample(found, { ...ALL, q: "wget" })).toBe(false);
     expect(matchesSample(found, { ...ALL, failingOnly: true })).toBe(false);
-    expect(statusText(sample({ status: null, outcome: "broken" }))).toBe("broken off");
+    expect(statusText(sample({ status: null, outcome: "broken" }))).toBe("aborted");
     expect(statusText(sample({ protocol: "grpc", status: 14 }))).toBe("grpc 14");
   });
 

@@ -65,7 +65,7 @@ export function operationName({
 }
 
 export function edgeName(edge: RequestEdge | null): string {
-  if (edge === null) return "edges without room";
+  if (edge === null) return "other edges (limit reached)";
   const port = edge.server.port === null ? "" : `:${edge.server.port}`;
   return `${endName(edge.client)} → ${endName(edge.server)}${port}`;
 }
@@ -274,13 +274,13 @@ export function pathText({ path, route }: Pick<RequestSample, "path" | "route">)
 
 const OUTCOME_TEXT: Readonly<Record<RequestOutcome, string>> = {
   ok: "ok",
-  client_error: "wrong request",
-  server_error: "server error",
-  broken: "broken off",
-  unknown: "end not seen",
+  client_error: "4xx",
+  server_error: "5xx",
+  broken: "aborted",
+  unknown: "incomplete",
 };
 
-/** The status that the answer had; without one, what became of the request. */
+/** The status that the response had; without one, what became of the request. */
 export function statusText({
   protocol,
   status,
@@ -335,7 +335,6 @@ export function failing(rows: readonly SampleRow[]): SampleRow[] {
   return slowest(rows.filter(({ sample }) => hasFailed(sample.outcome)));
 }
 
-/** Errors by class in words: "3 wrong requests (as 4xx), 1 broken off"; empty without errors. */
 /** How many requests there were in all. Each connection counts its own: with sidecars one request is several. */
 export function totalText({ operations, sidecars }: Pick<TaskRequests, "operations" | "sidecars">): string {
   const all = operations.reduce((sum, operation) => sum + operation.count, 0);
@@ -354,12 +353,13 @@ export function countText({ seen, count_interval }: RequestOperation): string | 
   return `estimated from ${count(seen)} that were seen: ${between}`;
 }
 
+/** Errors by class: "3 × 4xx, 1 aborted"; empty without errors. */
 export function errorsText({ errors_by_class }: Pick<RequestOperation, "errors_by_class">): string {
   const { client, server, broken } = errors_by_class;
   const parts: readonly (readonly [number, string])[] = [
-    [client, "wrong requests (as 4xx)"],
-    [server, "server errors (as 5xx)"],
-    [broken, "broken off"],
+    [client, "× 4xx"],
+    [server, "× 5xx"],
+    [broken, "aborted"],
   ];
   return parts
     .filter(([number]) => number > 0)
@@ -392,16 +392,16 @@ export function timingParts({
   });
   const parts: TimingPart[] = [];
   if (sent !== null && first !== null && first < sent) {
-    // The answer began before the request had ended, as with streams.
+    // The response began before the request had ended, as with streams.
     parts.push(
-      part("sending", "request, until the answer began", 0, first),
-      part("answer", "request and answer at once", first, sent),
-      part("answer", "rest of the answer", sent, end),
+      part("sending", "request, until the response began", 0, first),
+      part("answer", "request and response at once", first, sent),
+      part("answer", "rest of the response", sent, end),
     );
   } else if (sent !== null && first !== null) {
     parts.push(
       part("sending", "request", 0, sent),
-      part("waiting", "until the first byte of the answer", sent, first),
+      part("waiting", "until the first byte of the response", sent, first),
       part("answer", "answer", first, end),
     );
   } else if (sent !== null) {

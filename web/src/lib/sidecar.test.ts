@@ -19,7 +19,7 @@ it("the bar is of the parts that were measured, without a part that is in anothe
     ["upstream", 0.7],
     ["to_client", 0.2],
   ]);
-  expect(splitText(pieces)).toBe("Work on the request 100 ns, Upstream 700 ns, Response path 200 ns");
+  expect(splitText(pieces)).toBe("Request path 100 ns, Upstream 700 ns, Response path 200 ns");
   expect(
     splitPieces({ ...TIMES, to_upstream_ns: values(), upstream_ns: values(), to_client_ns: values() }),
   ).toEqual([]);
@@ -32,7 +32,7 @@ it("pairs that order decided are told and not trusted", () => {
   ] as RequestSidecar["pairs"];
   expect(classShares({ pairs }).map(({ title, text, trusted }) => [title, text, trusted])).toEqual([
     ["request id", "60.0 % (60)", true],
-    ["order only", "40.0 % (40)", false],
+    ["FIFO order only", "40.0 % (40)", false],
   ]);
   expect(trustedPairs({ pairs })).toBe(60);
   expect(trustedPairs({ pairs: [] })).toBe(0);

@@ -24,7 +24,7 @@ export function sidecarParts(times: SidecarTimes): readonly SidecarPart[] {
     },
     {
       key: "to_upstream",
-      title: "Work on the request",
+      title: "Request path",
       help: "From reading the request to writing it to the upstream",
       values: times.to_upstream_ns,
       own: true,
@@ -32,14 +32,14 @@ export function sidecarParts(times: SidecarTimes): readonly SidecarPart[] {
     {
       key: "upstream",
       title: "Upstream",
-      help: "From there to reading the first byte of the answer: network and service, and until it was read",
+      help: "From there to reading the first byte of the response: network and service, and until it was read",
       values: times.upstream_ns,
       own: false,
     },
     {
       key: "to_client",
       title: "Response path",
-      help: "From reading the first byte of the answer to writing one to the client",
+      help: "From reading the first byte of the response to writing one to the client",
       values: times.to_client_ns,
       own: true,
     },
@@ -74,11 +74,11 @@ const CLASSES: Readonly<Record<MatchClass, { readonly title: string; readonly he
   },
   trace_id: { title: "trace id", help: "Both have the same trace, and no other request of that time has it" },
   fingerprint: {
-    title: "alike, alone",
+    title: "unique match",
     help: "They agree in method, authority, path and size, and nothing else fits",
   },
   order: {
-    title: "order only",
+    title: "FIFO order only",
     help: "Several fit equally well, and the order in which they came decided: no evidence, and not in the times",
   },
 };
@@ -111,7 +111,7 @@ export function trustedPairs({ pairs }: Pick<RequestSidecar, "pairs">): number {
   return pairs.reduce((sum, found) => sum + (found.class === "order" ? 0 : found.pairs), 0);
 }
 
-/** The header of the upstream's time beside what was measured, in words; null where no answer had it. */
+/** The header of the upstream's time beside what was measured, in words; null where no response had it. */
 export function headerText({ upstream_header }: Pick<RequestSidecar, "upstream_header">): string | null {
   if (upstream_header === null || upstream_header.pairs === 0) return null;
   const { pairs, header_ms, measured_ns, agreeing } = upstream_header;

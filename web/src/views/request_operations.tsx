@@ -19,7 +19,8 @@ export function rateText(rate: number): string {
 }
 
 function End({ edge, side }: { edge: RequestEdge | null; side: "client" | "server" }) {
-  if (edge === null) return <span class="muted">{side === "client" ? "edges without room" : "–"}</span>;
+  if (edge === null)
+    return <span class="muted">{side === "client" ? "other edges (limit reached)" : "–"}</span>;
   const end = edge[side];
   const port = side === "server" && end.port !== null ? `:${end.port}` : "";
   return (
@@ -69,7 +70,7 @@ function Latency({ operation, which }: { operation: RequestOperation; which: Per
     <span
       title={
         bounds === null
-          ? "no answer was seen whole"
+          ? "no response was seen whole"
           : `${bounds}, of ${count(values.count)} requests, as the ${operation.latency_from} saw them`
       }
     >
@@ -84,7 +85,7 @@ function latencyColumn(key: string, which: Percentile): Column<OperationRow> {
   return {
     key,
     title: which,
-    help: `${which} of the time from the first byte of the request to the last one of the answer. ${HELP}`,
+    help: `${which} of the time from the first byte of the request to the last one of the response. ${HELP}`,
     numeric: true,
     sortable: true,
     cell: ({ operation }) => <Latency operation={operation} which={which} />,
@@ -151,6 +152,9 @@ const COLUMNS: readonly Column<OperationRow>[] = [
     sortable: true,
     cell: ({ rate }) => (rate === null ? "–" : rateText(rate)),
   },
+  latencyColumn("p_fifty", "p50"),
+  latencyColumn("p_ninety", "p90"),
+  latencyColumn("p_last", "p99"),
   errorColumn("client", "4xx", "The response says that the request was wrong: HTTP 4xx, a syntax error"),
   errorColumn("server", "5xx", "The response says that the server failed: HTTP 5xx"),
   errorColumn("broken", "Aborted", "The connection or stream ended before the response was complete"),
@@ -164,13 +168,10 @@ const COLUMNS: readonly Column<OperationRow>[] = [
       <span class={operation.unknown > 0 ? "warn" : "muted"}>{count(operation.unknown)}</span>
     ),
   },
-  latencyColumn("p_fifty", "p50"),
-  latencyColumn("p_ninety", "p90"),
-  latencyColumn("p_last", "p99"),
   {
     key: "first",
     title: "First byte",
-    help: `p50 of the time from the first byte of the request to the first one of the answer. ${HELP}`,
+    help: `p50 of the time from the first byte of the request to the first one of the response. ${HELP}`,
     numeric: true,
     sortable: true,
     cell: ({ operation }) => {
@@ -190,7 +191,7 @@ const COLUMNS: readonly Column<OperationRow>[] = [
   {
     key: "received",
     title: "Received",
-    help: "Mean bytes of an answer's body or message, of those whose size is known: (3 of 10) when others are not",
+    help: "Mean bytes of a response's body or message, of those whose size is known: (3 of 10) when others are not",
     numeric: true,
     sortable: true,
     cell: ({ operation: { response_bytes, response_sizes_unknown } }) =>

@@ -152,19 +152,19 @@ export function OperationPanel({
         {`${count(operation.count)} requests, ${COUNTED[operation.counted_from]}.`}
         {edge !== null &&
           edge.original_destination !== null &&
-          ` The client asked for ${visible(edge.original_destination)}.`}
+          ` Original destination ${visible(edge.original_destination)}.`}
       </p>
       <div class="request-cards">
         <Spread
           title="Latency"
-          help="From the first byte of the request to the last one of the answer, of requests whose answer was seen whole"
+          help="From the first byte of the request to the last one of the response, of requests whose response was seen whole"
           sets={ends((side) => side.latency_ns)}
           show={duration}
           base={10}
         />
         <Spread
           title="First byte"
-          help="From the first byte of the request to the first one of the answer"
+          help="From the first byte of the request to the first one of the response"
           sets={ends((side) => side.first_byte_ns)}
           show={duration}
           base={10}
@@ -174,7 +174,7 @@ export function OperationPanel({
           help="Bytes of bodies or messages, of requests whose sizes are known"
           sets={[
             { title: "Requests", values: operation.request_bytes },
-            { title: "Answers", values: operation.response_bytes },
+            { title: "Responses", values: operation.response_bytes },
           ]}
           show={bytes}
           base={1024}

@@ -41,7 +41,7 @@ export function Plaintext({ answer }: { answer: TaskRequests }) {
   return (
     <details class="remarks edge-remarks tls-libraries">
       <summary>
-        Where plaintext of TLS is read<span class="badge">{plaintext.files.length}</span>
+        TLS libraries<span class="badge">{plaintext.files.length}</span>
       </summary>
       {plaintext.unavailable !== null && <p class="plaintext-cost warn">{visible(plaintext.unavailable)}</p>}
       <p class="plaintext-cost muted">{costText(plaintext, inside)}</p>

@@ -117,7 +117,7 @@ const COLUMNS: readonly Column<SampleRow>[] = [
   {
     key: "duration",
     title: "Duration",
-    help: "From the first byte of the request to the last one of the answer",
+    help: "From the first byte of the request to the last one of the response",
     numeric: true,
     sortable: true,
     cell: ({ sample }) => duration(sample.duration_ns),
@@ -126,15 +126,15 @@ const COLUMNS: readonly Column<SampleRow>[] = [
   {
     key: "first",
     title: "First byte",
-    help: "From the first byte of the request to the first one of the answer",
+    help: "From the first byte of the request to the first one of the response",
     numeric: true,
     sortable: true,
     cell: ({ sample }) => or(sample.first_byte_ns, duration),
   },
   {
     key: "received",
-    title: "Answer",
-    help: "Bytes of the answer's body or message",
+    title: "Response",
+    help: "Bytes of the response's body or message",
     numeric: true,
     sortable: true,
     cell: ({ sample }) => or(sample.response_bytes, bytes),
@@ -279,7 +279,7 @@ function SamplePanel(props: {
         <RequestWay {...props} />
         <AgainstMedian {...props} />
         <section class="row-card" aria-label="What is known of it">
-          <h3>Request and answer</h3>
+          <h3>Request and response</h3>
           <dl class="pairs">
             <Pair title="Status">
               <Status sample={sample} />
@@ -316,13 +316,13 @@ function SamplePanel(props: {
             <Pair title="Sizes">
               {sample.request_bytes === null || sample.response_bytes === null
                 ? "not known"
-                : `${bytes(sample.request_bytes)} there, ${bytes(sample.response_bytes)} back`}
+                : `request ${bytes(sample.request_bytes)}, response ${bytes(sample.response_bytes)}`}
             </Pair>
             {messages !== null && (
-              <Pair title="Messages">{`${count(messages[0])} there, ${count(messages[1])} back`}</Pair>
+              <Pair title="Messages">{`${count(messages[0])} to the server, ${count(messages[1])} to the client`}</Pair>
             )}
-            <Pair title="On its connection" help="With HTTP/2 the number of its stream">
-              {`number ${count(sample.stream)}`}
+            <Pair title="Place" help="With HTTP/2 the number of its stream">
+              {`Request no. ${count(sample.stream)} on its connection`}
             </Pair>
             <Pair title="Kept as">
               {`${KEPT[sample.kept_as]}${sample.rule === null ? "" : ` ${sample.rule}`}`}
@@ -351,7 +351,7 @@ function SamplePanel(props: {
         {(sample.request_body !== null || sample.response_body !== null) && (
           <section class="row-card" aria-label="Bodies">
             <BodyPart title="Body of the request" body={sample.request_body} />
-            <BodyPart title="Body of the answer" body={sample.response_body} />
+            <BodyPart title="Body of the response" body={sample.response_body} />
           </section>
         )}
       </div>

@@ -73,8 +73,8 @@ function Split({ times }: { times: SidecarTimes }) {
                 <PartRow title={title} help={help} values={values} mark={key} />
                 {key === "upstream" && times.answer_wait_ns.count > 0 && (
                   <PartRow
-                    title="of it, the response was waiting to be read"
-                    help="The answer lay in the socket already: the event loop was busy with others"
+                    title="of which response waiting to be read"
+                    help="The response lay in the socket already: the event loop was busy with others"
                     values={times.answer_wait_ns}
                     mark={null}
                   />
@@ -93,7 +93,7 @@ function Evidence({ sidecar }: { sidecar: RequestSidecar }) {
   const classes = classShares(sidecar);
   if (classes.length === 0) return null;
   return (
-    <div class="evidence small">
+    <div class="pair-evidence small">
       <p class="muted">Pairs by evidence</p>
       <dl>
         {classes.map(({ key, title, help, text, trusted }) => (
@@ -137,10 +137,10 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
           </span>
         ) : (
           <>
-            <b class="numeric">{duration(mean_ns)}</b> per request (mean){" "}
-            <span class="muted" title="All time of requests in, less that of requests out, by requests in">
-              (needs no pairs)
-            </span>
+            <b class="numeric" title="All time of requests in, less that of requests out, by requests in">
+              {duration(mean_ns)}
+            </b>{" "}
+            per request (mean)
           </>
         )}
         <span class="muted numeric">{` · ${count(requests_in)} in, ${count(requests_out)} out`}</span>
@@ -160,11 +160,11 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
       )}
       <Evidence sidecar={sidecar} />
       <p class="muted small">
-        {`Without a partner: ${count(unmatched_in)} in (answered here, or not matched), ${count(unmatched_out)} out.`}
+        {`Without a partner: ${count(unmatched_in)} in (no upstream, or not matched), ${count(unmatched_out)} out.`}
         {forgotten > 0 && ` For ${count(forgotten)} there was no room to wait for their other half.`}
       </p>
       <p class="muted small">
-        {header === null ? "No answer had x-envoy-upstream-service-time." : `Cross-check: ${header}.`}
+        {header === null ? "No response had x-envoy-upstream-service-time." : `Cross-check: ${header}.`}
       </p>
     </section>
   );

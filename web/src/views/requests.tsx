@@ -4,9 +4,8 @@ import { useMemo } from "preact/hooks";
 import { taskRequests } from "../api/requests";
 import type { Task, TaskRequests } from "../api/types";
 import { count, visible } from "../lib/format";
-import type { QualityPart } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";
-import { encryptedConnections, requestQuality } from "../lib/request_quality";
+import { encryptedConnections, requestChip, requestQuality } from "../lib/request_quality";
 import {
   edgeName,
   edgeOf,
@@ -23,6 +22,7 @@ import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
 import { Named } from "./container_name";
 import { NetworkResult } from "./network";
+import { QualityMenu } from "./quality_menu";
 import { OperationTable, rateText } from "./request_operations";
 import { OperationPanel } from "./request_panel";
 import { Plaintext } from "./request_plaintext";
@@ -31,27 +31,9 @@ import { Sidecars } from "./request_sidecar";
 import { RequestTrends } from "./request_trends";
 import { Empty, ErrorBox, Loading } from "./states";
 
-function Part({ part }: { part: QualityPart }) {
-  return (
-    <span class="quality-part" title={visible(part.detail)}>
-      <span class="muted">{part.title}</span>
-      <span class={part.poor ? "warn" : ""}>
-        {part.poor && <span aria-hidden="true">▲ </span>}
-        {visible(part.text)}
-      </span>
-    </span>
-  );
-}
-
 function Quality({ answer, tls }: { answer: TaskRequests; tls: boolean }) {
   const parts = requestQuality(answer, tls);
-  return (
-    <section class="quality-strip" aria-label="Quality of this result" data-quality>
-      {parts.map((part) => (
-        <Part key={part.title} part={part} />
-      ))}
-    </section>
-  );
+  return <QualityMenu chip={requestChip(parts)} parts={parts} />;
 }
 
 /** Why there may be nothing to see, and what to do. */
@@ -65,8 +47,8 @@ function Nothing({ answer, tls, running }: { answer: TaskRequests; tls: boolean;
         </p>
       ) : (
         <p class="muted">
-          Requests are counted when they are over. Connections that speak nothing that is known here are in
-          the line above.
+          Requests are counted when they are over. Connections of unknown protocols are listed behind
+          "Quality".
         </p>
       )}
     </Empty>
@@ -78,7 +60,7 @@ function Hellos({ answer }: { answer: TaskRequests }) {
   return (
     <details class="remarks edge-remarks tls-hellos">
       <summary>
-        What was told before encryption began<span class="badge">{answer.tls.length}</span>
+        TLS hellos<span class="badge">{answer.tls.length}</span>
       </summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="TLS hellos">
@@ -87,7 +69,7 @@ function Hellos({ answer }: { answer: TaskRequests }) {
             <tr>
               <th scope="col">Client</th>
               <th scope="col">Server</th>
-              <th scope="col">Asked for</th>
+              <th scope="col">Server name</th>
               <th scope="col">Offered</th>
               <th scope="col">Chosen</th>
               <th scope="col">Version</th>
@@ -133,7 +115,7 @@ function EdgeChip({ answer }: { answer: TaskRequests }) {
   );
 }
 
-function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
+function Bar({ answer, shown, tls }: { answer: TaskRequests; shown: string; tls: boolean }) {
   const { requests: tab, q, speaks, failing } = route.value;
   const protocols = protocolsOf(answer.operations);
   const tabs: readonly (readonly [RequestsTab, string])[] = [
@@ -189,6 +171,7 @@ function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
       <span class="muted push" aria-live="off">
         {shown}
       </span>
+      <Quality answer={answer} tls={tls} />
     </div>
   );
 }
@@ -199,7 +182,7 @@ function sumText(answer: TaskRequests): string {
   const rates = operationRows(answer).map(({ rate }) => rate);
   const known = rates.length > 0 && rates.every((rate) => rate !== null);
   const rate = known ? `, ${rateText(rates.reduce((sum, one) => sum + (one ?? 0), 0))}` : "";
-  return `${totalText(answer)}${rate}, ${count(errors)} with an error`;
+  return `${totalText(answer)}${rate}, ${errors === 1 ? "1 error" : `${count(errors)} errors`}`;
 }
 
 /** Where the time of requests goes, a sentence for each process that they come to. */
@@ -235,7 +218,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} operations`;
   return (
     <>
-      <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} />
+      <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} tls={tls} />
       <Latency answer={answer} />
       <RequestTrends answer={answer} />
       <Hellos answer={answer} />
@@ -261,7 +244,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   );
 }
 
-function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
+function Samples({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
   const { q, speaks, failing, edge } = route.value;
   const all = useMemo(() => sampleRows(answer.samples), [answer]);
   const rows = useMemo(
@@ -284,7 +267,7 @@ function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
       : "the slowest and the first failing of each edge";
   return (
     <>
-      <Bar answer={answer} shown={`${number}: ${kept}`} />
+      <Bar answer={answer} shown={`${number}: ${kept}`} tls={tls} />
       <SampleTable rows={rows} all={all} answer={answer} task={task} empty="No request was kept" />
     </>
   );
@@ -295,18 +278,18 @@ function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: b
     case "operations":
       return <Operations answer={answer} task={task} tls={tls} />;
     case "samples":
-      return <Samples answer={answer} task={task} />;
+      return <Samples answer={answer} task={task} tls={tls} />;
     case "sidecars":
       return (
         <>
-          <Bar answer={answer} shown={sumText(answer)} />
+          <Bar answer={answer} shown={sumText(answer)} tls={tls} />
           <Sidecars sidecars={answer.sidecars} />
         </>
       );
     case "connections":
       return (
         <>
-          <Bar answer={answer} shown={sumText(answer)} />
+          <Bar answer={answer} shown={sumText(answer)} tls={tls} />
           <NetworkResult task={task} requests={answer} />
         </>
       );
@@ -340,12 +323,9 @@ export function RequestsResult({ task }: { task: Task }) {
           detail="It cannot be read: nothing can be told of its requests."
         />
       ) : (
-        <>
-          <Quality answer={answer} tls={tls} />
-          <Named.Provider value={answer.containers}>
-            <Shown answer={answer} task={task} tls={tls} />
-          </Named.Provider>
-        </>
+        <Named.Provider value={answer.containers}>
+          <Shown answer={answer} task={task} tls={tls} />
+        </Named.Provider>
       )}
     </div>
   );

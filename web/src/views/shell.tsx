@@ -1,7 +1,7 @@
 // The frame around every page: rail, top bar, connection banner, dialogs.
 
 import { nodeProfile } from "../lib/continuous";
-import { bytes, cpu, visible } from "../lib/format";
+import { bytes, cpu, visible, visibleLines } from "../lib/format";
 import { fullest } from "../lib/kernel_objects";
 import { lossChip } from "../lib/losses";
 import { getWithCurl, pagePath } from "../lib/page_request";
@@ -122,7 +122,7 @@ function Rail() {
         <button
           type="button"
           class="rail-new"
-          title="On CPU, off CPU and network of one pod at once, and the verdict"
+          title="On-CPU, off-CPU and network of one pod at once, and the verdict"
           onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: true })}
         >
           <Icon name="checkup" />
@@ -140,9 +140,6 @@ const CONNECTION_TEXT = {
   unreachable: "not reachable",
 } as const;
 
-/** Above this a map is nearly full. */
-const NEARLY_FULL = 0.8;
-
 function HealthChip() {
   const own = self.value;
   const pressure = fullest(kernelReadings.value.at(-1)?.objects.maps ?? []);
@@ -155,7 +152,7 @@ function HealthChip() {
       title="What the agent itself costs, and what it lost; opens the node page"
     >
       <span class={`dot dot-${connection.value}`} aria-hidden="true" />
-      <span class="health-state">{CONNECTION_TEXT[connection.value]}</span>
+      <span class={`health-state health-${connection.value}`}>{CONNECTION_TEXT[connection.value]}</span>
       {own !== null && (
         <>
           <span class="health-cost">
@@ -165,16 +162,16 @@ function HealthChip() {
             <b>{bytes(own.rss_bytes)}</b>
           </span>
           {losses.isLosing && (
-            <span class="health-cost warn" title={visible(losses.detail)}>
+            <span class="health-cost warn" title={visibleLines(losses.detail)}>
               {losses.text}
             </span>
           )}
-          {pressure !== null && pressure.fill > NEARLY_FULL && (
+          {pressure !== null && pressure.fill >= 1 && (
             <span
               class="health-cost warn"
               title={`The fullest of the agent's maps in the kernel: ${visible(pressure.name)}`}
             >
-              <b>{Math.round(pressure.fill * 100)} %</b> map fill
+              a map is <b>full</b>
             </span>
           )}
         </>
@@ -189,7 +186,7 @@ function TopBar() {
   return (
     <header class="top-bar">
       <div class="node-name">
-        {info === null ? <span class="muted">–</span> : <b>{info.node}</b>}
+        {info === null ? <span class="muted">–</span> : <b title={info.node}>{info.node}</b>}
         {info !== null && (
           <span class="muted node-detail">
             {info.cpus} CPUs · {info.kernel} · {info.arch}

@@ -186,8 +186,8 @@ function waitCut(task: Task): WaitCut | null {
 }
 
 const KIND_TITLE: Readonly<Record<string, string>> = {
-  on_cpu: "on CPU",
-  off_cpu: "off CPU",
+  on_cpu: "on-CPU",
+  off_cpu: "off-CPU",
   wall: "wall clock",
   imported: "imported",
   network: "network",
