@@ -2,7 +2,6 @@
 
 import {
   findingsOf,
-  MECHANISMS,
   NS,
   PLAIN,
   plain,
@@ -12,10 +11,10 @@ import {
   samplesOf,
   shareOf,
   sum,
-  titleOf,
   ZIPKIN,
   zipkin,
 } from "./mock_diagnosis.mjs";
+import { MECHANISMS, titleOf } from "./mock_features.mjs";
 
 const CHECKUPS = [
   { id: "checkup-20261122-070000-zip", document: zipkin, ageNs: 3_600e9, target: { pids: [4242, 4243] } },

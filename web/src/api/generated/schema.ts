@@ -1575,7 +1575,7 @@ export interface components {
          * @description Where a request is.
          * @enum {string}
          */
-        readonly LatencyPlace: "inbound_queue" | "request_path" | "network" | "server" | "response_queue" | "response_path" | "response_body";
+        readonly LatencyPlace: "inbound_queue" | "request_path" | "network" | "upstream" | "server" | "response_queue" | "response_path" | "response_body";
         /** @description A process. Text is untrusted. */
         readonly LatencyProcess: {
             /** @description Its name; where that is not known, its address. */
