@@ -56,7 +56,8 @@ pub(super) struct Recorded<'a> {
     answered: BTreeSet<&'a EdgeKey>,
     profiles: Option<Profiles<'a>>,
     edges: Option<&'a EdgeTable>,
-    throttled: bool,
+    /// Processes whose CPU quota was used up.
+    throttled: BTreeSet<u32>,
 }
 
 /// Samples and waits.
@@ -135,7 +136,7 @@ impl<'a> Recorded<'a> {
         on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
         waits: Option<&'a Profile>,
         edges: Option<&'a EdgeTable>,
-        throttled: bool,
+        throttled: BTreeSet<u32>,
     ) -> Self {
         let timed = table.operations.iter().filter(|operation| {
             operation.client.latency_ns.count > 0 || operation.server.latency_ns.count > 0
@@ -269,7 +270,7 @@ impl<'a> Recorded<'a> {
         tids: &BTreeSet<u32>,
         each: PerRequest,
     ) -> Option<(String, Option<u64>)> {
-        if self.throttled {
+        if self.throttled.contains(&pid) {
             return Some((QUOTA.to_owned(), None));
         }
         let contention = waits.cpu_contention(|thread| {

@@ -153,7 +153,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, whole: &DiagnosisInput
         (Some(all), Some(sums)) => (Some((&*all.sampled, sums)), all.busy.as_ref()),
         _ => (on_cpu.map(|_| (profile, &sums)), busy.as_ref()),
     };
-    let throttled = totals::throttled(whole).is_some_and(|quota| quota.throttled_ns > 0);
+    let throttled = totals::throttled_pids(input);
     let recorded = input
         .requests
         .map(|table| Recorded::new(table, sampled_of_all, busy_of_all, input.edges, throttled));

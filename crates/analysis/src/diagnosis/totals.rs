@@ -1,5 +1,7 @@
 //! CPU time and requests of the whole window.
 
+use std::collections::BTreeSet;
+
 use profiler_model::{
     ObservedProcess,
     diagnosis::{Configuration, Configured, Estimate, Requests, Throttled, Totals},
@@ -124,6 +126,17 @@ pub(super) fn throttled(input: &DiagnosisInput<'_>) -> Option<Throttled> {
         throttled_periods: worst.throttled_periods,
         throttled_ns: worst.throttled_ns,
     })
+}
+
+/// All processes whose quota was used up, whichever the diagnosis is about.
+pub(super) fn throttled_pids(input: &DiagnosisInput<'_>) -> BTreeSet<u32> {
+    let all = input.observed.iter().flat_map(|found| &found.processes);
+    all.filter(|process| {
+        let quota = process.throttled;
+        quota.is_some_and(|quota| quota.throttled_ns > 0)
+    })
+    .map(|process| process.key.pid)
+    .collect()
 }
 
 /// What the processes report about their configuration; of several the first that says something, with

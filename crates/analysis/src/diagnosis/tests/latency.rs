@@ -442,4 +442,22 @@ fn a_sidecar_is_diagnosed_and_latency_is_that_of_the_whole_pod() {
     assert_eq!(pids(&found.processes), [20]);
     assert_eq!(pids(&found.other_processes), [APP]);
     assert_eq!(found.coverage.samples, found.processes[0].samples);
+
+    // The quota is that of the app.
+    let waits = [spent(WORKER, WORK, ThreadState::Preempted, 60)];
+    let waits = profile(&waits, SECONDS);
+    let observed = super::document::observed();
+    let input = DiagnosisInput {
+        off_cpu: Some(&waits),
+        observed: Some(&observed),
+        ..input
+    };
+    let found = diagnose(&rules, &IdleRules::new(None).unwrap(), &input);
+    assert!(
+        found
+            .verdict
+            .contains("waiting for a CPU 60.0 ms, its quota being used up"),
+        "{}",
+        found.verdict
+    );
 }
