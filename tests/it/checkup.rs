@@ -164,6 +164,10 @@ fn the_command_says_what_costs_what_and_its_exit_code_serves_pipelines() {
         "{output}"
     );
     stop_load(&mut mesh);
+    let arguments = ["diagnose", "--comm=no-such-comm", "--duration=1s"];
+    let (status, _, errors) = agent::run(&arguments, 4 * START).unwrap();
+    assert_eq!(status.code(), Some(1), "{errors}");
+    assert!(errors.contains("no process of the target"), "{errors}");
 }
 
 #[test]

@@ -433,7 +433,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const verdict = await page.locator("[data-verdict]").textContent();
     assert(/167 µs of CPU before and 89 µs after/.test(verdict), verdict);
     const first = await page.locator("[data-compared] tbody tr").first().textContent();
-    assert(/^tracing66\.8 µs0 ns−66\.8 µs39\.9 %0 %−39\.9.*smaller share p < 0\.0001/.test(first), first);
+    assert(/^Tracing66\.8 µs0 ns−66\.8 µs39\.9 %0 %−39\.9.*smaller share p < 0\.0001/.test(first), first);
     const chance = page.locator("[data-compared] tbody tr", { hasText: "no significant change" });
     assert((await chance.count()) > 0, "nothing is left to chance");
     const gone = await page.locator(".group-gone").textContent();

@@ -85,7 +85,7 @@ async function markControls(page) {
  * from when it is not.
  */
 export async function walkByKeyboard(page) {
-  for (let again = 2; ; again -= 1) {
+  for (let again = 5; ; again -= 1) {
     const problem = await walkOnce(page);
     if (problem === null) return;
     // A row may have changed places under the walk, and does not do so each time.

@@ -9,7 +9,7 @@ use super::{input::DiagnosisInput, rules::DiagnosisRules};
 /// Rules of sidecars.
 const SIDECAR: &str = "envoy";
 
-/// The processes of a scope, as [`DiagnosisInput::pids`] has them.
+/// The processes of a scope, as `DiagnosisInput::pids` has them.
 pub fn pids_of(
     scope: DiagnosisScope,
     rules: &DiagnosisRules,

@@ -43,6 +43,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let earlier = earlier.map_err(config)?;
 
     let gathered = gather::gather(args, &request)?;
+    let none_seen = gathered.record.observed.processes.is_empty();
     let inputs = CheckupInputs {
         pod: gathered.pod,
         on_cpu: Some(gathered.on_cpu),
@@ -56,6 +57,11 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         limits: gathered.limits,
     };
     let diagnosis = inputs.diagnose(&rules, &idle);
+    let has_samples = !(diagnosis.processes.is_empty() && diagnosis.other_processes.is_empty());
+    if none_seen && !has_samples {
+        let none = "no process of the target was there: `profiler-agent ps` lists those that are";
+        return Err(anyhow::anyhow!(none).into());
+    }
     let compared = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
     let comparison = compared
         .as_ref()

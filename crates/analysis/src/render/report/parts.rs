@@ -75,13 +75,15 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
         blocks.push(Block::Bullets(lines.collect()));
     }
     if !diagnosis.other_processes.is_empty() {
-        let mut line = plain("CPU time, waits and findings are not those of ");
+        let mut line = plain(
+            "CPU time, waits and findings cover the sidecar, or the process that was chosen. Not included: ",
+        );
         for (at, process) in diagnosis.other_processes.iter().take(THREADS).enumerate() {
             line.push(Piece::Plain(if at > 0 { ", " } else { "" }.to_owned()));
             line.push(Piece::Quoted(process.comm.clone()));
             line.push(Piece::Plain(format!(" (pid {})", process.pid)));
         }
-        line.push(Piece::Plain("; with the scope `all` they are.".to_owned()));
+        line.push(Piece::Plain(". The scope all includes them.".to_owned()));
         blocks.push(Block::Paragraph(line));
     }
     blocks
