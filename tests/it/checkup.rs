@@ -129,7 +129,7 @@ fn the_command_says_what_costs_what_and_its_exit_code_serves_pipelines() {
         "WHAT CHANGED",
         "FINDINGS",
         "WHERE THE CPU TIME GOES",
-        "WHAT THIS CANNOT KNOW",
+        "LIMITS",
     ];
     let places: Vec<usize> = order
         .iter()
