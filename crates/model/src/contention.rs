@@ -10,7 +10,7 @@ use super::{
     short_time,
 };
 
-use super::contention_groups::{CpuHolderGroup, Groups, listed};
+use super::contention_groups::{CpuHolderGroup, grouped, most_time_first};
 
 pub type HolderId = u32;
 
@@ -164,10 +164,7 @@ impl CpuContention {
 #[derive(Default)]
 struct Sums<'a> {
     waited_ns: u64,
-    /// The holder is that of processes.
-    holders: BTreeMap<(CpuHolderKind, Option<&'a CpuHolder>), u64>,
-    by_container: Groups<'a>,
-    by_pod: Groups<'a>,
+    holders: BTreeMap<(CpuHolderKind, &'a CpuHolder), u64>,
 }
 
 impl Profile {
@@ -198,17 +195,9 @@ impl Profile {
             };
             let holder = known_as(&known, holder);
             let kind = self.kind_of_holder(row.thread, holder);
-            let process = Some(holder).filter(|_| kind == CpuHolderKind::Process);
             let sums = groups.entry(group).or_default();
-            for sum in [
-                sums.holders.entry((kind, process)).or_default(),
-                sums.by_container
-                    .entry(self.container_of(holder))
-                    .or_default(),
-                sums.by_pod.entry(self.pod_of(holder)).or_default(),
-            ] {
-                *sum = sum.saturating_add(row.ns);
-            }
+            let sum = sums.holders.entry((kind, holder)).or_default();
+            *sum = sum.saturating_add(row.ns);
         }
         groups
             .into_iter()
@@ -220,23 +209,26 @@ impl Profile {
         let known_ns = sums.holders.values().copied().fold(0, u64::saturating_add);
         // While a task runs, waits whose stacks are being named are not among the samples yet.
         let waited_ns = sums.waited_ns.max(known_ns);
-        let mut holders: Vec<CpuHolderTime> = sums
-            .holders
-            .into_iter()
-            .map(|((kind, process), ns)| self.holder_time(process, kind, ns, waited_ns))
-            .collect();
-        holders.sort_by_key(|holder| std::cmp::Reverse(holder.ns));
-        if holders.len() > MOST_HOLDERS {
-            let others = holders.split_off(MOST_HOLDERS);
-            let ns = others.iter().map(|holder| holder.ns).sum();
-            holders.push(self.holder_time(None, CpuHolderKind::Others, ns, waited_ns));
+        let mut holders: BTreeMap<(CpuHolderKind, Option<&CpuHolder>), u64> = BTreeMap::new();
+        for ((kind, holder), ns) in &sums.holders {
+            // Processes alone are told apart: the waiting threads may be of several.
+            let process = Some(*holder).filter(|_| *kind == CpuHolderKind::Process);
+            let sum = holders.entry((*kind, process)).or_default();
+            *sum = sum.saturating_add(*ns);
         }
+        let time_of = |((kind, process), ns)| self.holder_time(process, kind, ns, waited_ns);
+        let all = || sums.holders.iter().map(|((_, holder), ns)| (*holder, *ns));
         CpuContention {
             waited_ns,
             known_ns,
-            holders,
-            by_container: listed(sums.by_container, waited_ns),
-            by_pod: listed(sums.by_pod, waited_ns),
+            holders: most_time_first(
+                holders.into_iter().map(time_of).collect(),
+                MOST_HOLDERS,
+                |holder| holder.ns,
+                |ns| self.holder_time(None, CpuHolderKind::Others, ns, waited_ns),
+            ),
+            by_container: grouped(all(), waited_ns, |holder| self.container_of(holder)),
+            by_pod: grouped(all(), waited_ns, |holder| self.pod_of(holder)),
         }
     }
 

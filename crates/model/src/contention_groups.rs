@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{CpuHolder, Profile, StrId, percent};
+use self::CpuHolderGroupKind as Kind;
+use super::{CpuHolder, Profile, percent};
 
 /// Groups that are told apart; the others are one.
 const MOST_GROUPS: usize = 30;
@@ -27,7 +28,6 @@ pub struct CpuHolderGroup {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum CpuHolderGroupKind {
-    /// A container, or a pod.
     Container,
     Pod,
     /// Processes in no container; among pods those in containers of which no pod is known, too.
@@ -39,11 +39,6 @@ pub enum CpuHolderGroupKind {
     /// Those that had the least of it.
     Others,
 }
-
-use CpuHolderGroupKind as Kind;
-
-/// By whom the CPU was held, for one way to group.
-pub(super) type Groups<'a> = BTreeMap<(Kind, &'a str), u64>;
 
 impl Profile {
     pub(super) fn container_of(&self, holder: &CpuHolder) -> (Kind, &str) {
@@ -65,7 +60,6 @@ impl Profile {
         holder: &CpuHolder,
         named: impl Fn(&'a str, &'a str) -> Option<(Kind, &'a str)>,
     ) -> (Kind, &'a str) {
-        let text = |id: StrId| self.text(id);
         match holder {
             CpuHolder::Idle => (Kind::Idle, ""),
             CpuHolder::OutOfSight => (Kind::OutOfSight, ""),
@@ -73,7 +67,7 @@ impl Profile {
                 process,
                 container_name,
             } => {
-                let (name, id) = (text(*container_name), text(process.container));
+                let (name, id) = (self.text(*container_name), self.text(process.container));
                 let is_contained = !(name.is_empty() && id.is_empty());
                 let found = is_contained.then(|| named(name, id)).flatten();
                 found.unwrap_or((Kind::Outside, ""))
@@ -82,23 +76,44 @@ impl Profile {
     }
 }
 
-/// Most time first.
-pub(super) fn listed(groups: Groups<'_>, waited_ns: u64) -> Vec<CpuHolderGroup> {
+/// The sums of holders by one way to group, most time first.
+pub(super) fn grouped<'a>(
+    holders: impl Iterator<Item = (&'a CpuHolder, u64)>,
+    waited_ns: u64,
+    group_of: impl Fn(&'a CpuHolder) -> (Kind, &'a str),
+) -> Vec<CpuHolderGroup> {
+    let mut sums: BTreeMap<(Kind, &str), u64> = BTreeMap::new();
+    for (holder, ns) in holders {
+        let sum = sums.entry(group_of(holder)).or_default();
+        *sum = sum.saturating_add(ns);
+    }
     let group = |kind, name: &str, ns| CpuHolderGroup {
         kind,
         name: (!name.is_empty()).then(|| name.to_owned()),
         ns,
         share_percent: percent(ns, waited_ns),
     };
-    let mut found: Vec<CpuHolderGroup> = groups
-        .into_iter()
-        .map(|((kind, name), ns)| group(kind, name, ns))
-        .collect();
-    found.sort_by_key(|group| std::cmp::Reverse(group.ns));
-    if found.len() > MOST_GROUPS {
-        let others = found.split_off(MOST_GROUPS);
-        let ns = others.iter().map(|group| group.ns).sum();
-        found.push(group(Kind::Others, "", ns));
+    let found = sums.into_iter();
+    let found = found.map(|((kind, name), ns)| group(kind, name, ns));
+    most_time_first(
+        found.collect(),
+        MOST_GROUPS,
+        |group| group.ns,
+        |ns| group(Kind::Others, "", ns),
+    )
+}
+
+/// The first `most`, and the others as one.
+pub(super) fn most_time_first<T>(
+    mut found: Vec<T>,
+    most: usize,
+    time_of: impl Fn(&T) -> u64,
+    others: impl FnOnce(u64) -> T,
+) -> Vec<T> {
+    found.sort_by_key(|one| std::cmp::Reverse(time_of(one)));
+    if found.len() > most {
+        let rest = found.split_off(most);
+        found.push(others(rest.iter().map(time_of).sum()));
     }
     found
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use profiler_model::{
-    EdgeTable, Observed, ObservedProcess, Profile, RequestTable, ThreadState,
+    EdgeTable, Observed, ObservedProcess, Profile, ProfileProcess, RequestTable, ThreadState,
     diagnosis::EventLoopReport,
 };
 
@@ -47,12 +47,8 @@ impl<'a> DiagnosisInput<'a> {
     fn sampled(&self) -> BTreeSet<u32> {
         let profiles = [self.on_cpu, self.off_cpu].into_iter().flatten();
         profiles
-            .flat_map(|profile| {
-                profile.samples.iter().map(|row| {
-                    let process = profile.threads[row.thread as usize].process;
-                    profile.processes[process as usize].key.pid
-                })
-            })
+            .flat_map(sampled_processes)
+            .map(|process| process.key.pid)
             .collect()
     }
 
@@ -73,6 +69,16 @@ impl<'a> DiagnosisInput<'a> {
             profile.to_ns.saturating_sub(profile.from_ns).max(1)
         })
     }
+}
+
+/// Processes that have samples, each once.
+pub(super) fn sampled_processes(profile: &Profile) -> impl Iterator<Item = &ProfileProcess> {
+    let rows = profile.samples.iter();
+    let used: BTreeSet<u32> = rows
+        .map(|row| profile.threads[row.thread as usize].process)
+        .collect();
+    used.into_iter()
+        .map(|process| &profile.processes[process as usize])
 }
 
 /// Whether a profile has waits.

@@ -332,12 +332,7 @@ fn sets_of<'a>(rules: &'a DiagnosisRules, input: &DiagnosisInput<'_>) -> BTreeSe
     let profiles = [input.on_cpu, input.off_cpu].into_iter().flatten();
     let mut sets = BTreeSet::new();
     for profile in profiles {
-        let rows = profile.samples.iter();
-        let used: BTreeSet<u32> = rows
-            .map(|row| profile.threads[row.thread as usize].process)
-            .collect();
-        for id in used {
-            let process = &profile.processes[id as usize];
+        for process in input::sampled_processes(profile) {
             let set = rules.set_of(profile.text(process.comm), profile.text(process.exe));
             sets.insert(rules.sets[set].id.get_ref().as_str());
         }

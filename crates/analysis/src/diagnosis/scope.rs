@@ -4,7 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use profiler_model::{ProcessKey, Profile, Selection, diagnosis::DiagnosisScope};
 
-use super::{input::DiagnosisInput, rules::DiagnosisRules};
+use super::{
+    input::{DiagnosisInput, sampled_processes},
+    rules::DiagnosisRules,
+};
 
 /// Rules of sidecars.
 const SIDECAR: &str = "envoy";
@@ -25,9 +28,7 @@ pub fn pids_of(
 fn sidecar(rules: &DiagnosisRules, profiles: [Option<&Profile>; 2]) -> Option<u32> {
     let mut is_proxy: BTreeMap<ProcessKey, bool> = BTreeMap::new();
     for profile in profiles.into_iter().flatten() {
-        for row in &profile.samples {
-            let process = profile.threads[row.thread as usize].process;
-            let process = &profile.processes[process as usize];
+        for process in sampled_processes(profile) {
             is_proxy.entry(process.key).or_insert_with(|| {
                 let set = rules.set_of(profile.text(process.comm), profile.text(process.exe));
                 rules.sets[set].id.get_ref() == SIDECAR

@@ -115,7 +115,7 @@ pub(in crate::api) async fn diagnosis(
             on_cpu: Some(&profile),
             off_cpu: waits,
             event_loop: event_loop.as_ref(),
-            pids,
+            // The profile has the chosen processes alone.
             ..DiagnosisInput::default()
         };
         let mut diagnosis = diagnose(&rules, &idle, &input);

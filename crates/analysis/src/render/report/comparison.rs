@@ -1,12 +1,14 @@
 //! What changed since an earlier diagnosis.
 
-use profiler_model::comparison::{
-    CheckupComparison, ComparedFindings, ComparedLatency, ComparedRow, ComparedTotal,
-    ComparedTotals, FindingName, LatencyNumbers,
+use profiler_model::{
+    comparison::{
+        CheckupComparison, ComparedFindings, ComparedLatency, ComparedRow, ComparedTotal,
+        ComparedTotals, FindingName, LatencyNumbers,
+    },
+    short_time,
 };
-use profiler_model::short_time;
 
-use super::document::{Block, Inline, Piece, plain};
+use super::document::{Block, Inline, Piece, listed, plain, quoted};
 
 pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     let CheckupComparison {
@@ -23,8 +25,14 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
         Block::Paragraph(plain(verdict.clone())),
     ];
     if !other_programs.is_empty() {
-        let mut line = named("CPU time is that of ", programs);
-        line.extend(named("; not compared: ", other_programs));
+        let named = |programs: &[String]| {
+            let each = programs.iter();
+            listed(each.map(|program| quoted(program.clone())))
+        };
+        let mut line = plain("CPU time is that of ");
+        line.extend(named(programs));
+        line.extend(plain("; not compared: "));
+        line.extend(named(other_programs));
         blocks.push(Block::Paragraph(line));
     }
     blocks.extend(latency.as_ref().map(of_latency));
@@ -32,17 +40,6 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     blocks.extend(of_rows(rows));
     blocks.extend(of_findings(findings));
     blocks
-}
-
-fn named(text: &str, programs: &[String]) -> Inline {
-    let mut line = plain(text);
-    for (at, program) in programs.iter().enumerate() {
-        if at > 0 {
-            line.push(Piece::Plain(", ".to_owned()));
-        }
-        line.push(Piece::Quoted(program.clone()));
-    }
-    line
 }
 
 fn of_latency(latency: &ComparedLatency) -> Block {

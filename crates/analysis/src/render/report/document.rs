@@ -30,6 +30,18 @@ pub(super) fn quoted(text: impl Into<String>) -> Inline {
     vec![Piece::Quoted(text.into())]
 }
 
+/// Several in one line, with commas between them.
+pub(super) fn listed(each: impl Iterator<Item = Inline>) -> Inline {
+    let mut line = Inline::new();
+    for one in each {
+        if !line.is_empty() {
+            line.extend(plain(", "));
+        }
+        line.extend(one);
+    }
+    line
+}
+
 /// Part of a report.
 #[derive(Clone, Debug)]
 pub(super) enum Block {

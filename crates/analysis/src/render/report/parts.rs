@@ -8,7 +8,7 @@ use profiler_model::{
     float, short_time,
 };
 
-use super::document::{Block, Inline, Piece, plain, quoted};
+use super::document::{Block, Inline, Piece, listed, plain, quoted};
 
 /// Threads that are written.
 const THREADS: usize = 16;
@@ -78,11 +78,13 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
         let mut line = plain(
             "CPU time, waits and findings cover the sidecar, or the process that was chosen. Not included: ",
         );
-        for (at, process) in diagnosis.other_processes.iter().take(THREADS).enumerate() {
-            line.push(Piece::Plain(if at > 0 { ", " } else { "" }.to_owned()));
-            line.push(Piece::Quoted(process.comm.clone()));
-            line.push(Piece::Plain(format!(" (pid {})", process.pid)));
-        }
+        let others = diagnosis.other_processes.iter().take(THREADS);
+        line.extend(listed(others.map(|process| {
+            vec![
+                Piece::Quoted(process.comm.clone()),
+                Piece::Plain(format!(" (pid {})", process.pid)),
+            ]
+        })));
         line.push(Piece::Plain(". The scope all includes them.".to_owned()));
         blocks.push(Block::Paragraph(line));
     }
