@@ -416,5 +416,13 @@ fn a_healthy_pod_is_accused_of_nothing() {
     }
     let mean_ms = latency["mean_ns"].as_f64().unwrap() / 1e6;
     assert_measured!(mean_ms < 5.0, "{text}");
+    // Nor does the little CPU time that it takes accuse a part of it.
+    let findings = diagnosis["findings"].as_array().unwrap();
+    let blamed: Vec<&Value> = findings
+        .iter()
+        .filter(|finding| finding["severity"] != "info")
+        .map(|finding| &finding["title"])
+        .collect();
+    assert_measured!(blamed.is_empty(), "{blamed:?}");
     stop_load(&mut mesh);
 }

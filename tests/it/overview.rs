@@ -290,6 +290,10 @@ fn lost_segments_and_a_used_up_quota_are_said_of_those_who_have_them() {
         "{output}"
     );
     assert!(output.contains("more (--rows)"), "{output}");
+    assert!(
+        output.contains("why: profiler-agent diagnose --pid "),
+        "{output}"
+    );
     // The load goes on in spite of what is lost.
     mesh.stop_load().unwrap();
 }

@@ -33,6 +33,7 @@ struct Parts {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     sidecar: f64,
+    /// Until the app responds, with the network: only sockets of the sidecars are recorded.
     behind: f64,
     /// The sentence names the app first.
     app_leads: bool,
@@ -90,12 +91,12 @@ fn way(report: &Value, pid: u32) -> Way {
     println!("{text}");
     Way {
         sidecar: mean(&|part| part["process"]["pid"] == pid),
-        behind: mean(&|part| part["place"] == "server"),
+        behind: mean(&|part| part["place"] == "upstream"),
         app_leads: places
             .split(", ")
             .next()
             .unwrap()
-            .contains("in mesh-server"),
+            .contains("until mesh-server responds"),
     }
 }
 

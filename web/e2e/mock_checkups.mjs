@@ -106,6 +106,7 @@ function comparison(a, b, scope) {
       a: { requests: 486_000, mean_ns: 18e6, p50_ns: 17.2e6, p95_ns: 24.6e6, p99_ns: 41e6 },
       b: { requests: 486_000, mean_ns: 17.1e6, p50_ns: 16.4e6, p95_ns: 23.1e6, p99_ns: 40e6 },
     },
+    not_compared: null,
     totals: { cpu_us_per_request: total(us, usAfter), cpu_cores: total(us * 0.0081, usAfter * 0.0081) },
     rows: features.map((feature) => {
       const [one, other] = [before, after].map((counts) => shareOf(counts, feature));

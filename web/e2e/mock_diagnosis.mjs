@@ -148,8 +148,8 @@ export function findingsOf(counts, perRequest) {
       severity,
       ...share,
       saving: {
-        percent_max: share.share_percent,
-        us_per_request_max: perRequest === null ? null : (perRequest * share.share_percent) / 100,
+        percent: share.share_percent,
+        us_per_request: perRequest === null ? null : (perRequest * share.share_percent) / 100,
       },
       cells: [{ feature, mechanism: null }],
       confidence: "inferred",

@@ -6,8 +6,8 @@
 use profiler_model::{
     float,
     overview::{
-        OverviewLimit, OverviewPoint, OverviewRequests, OverviewRow, OverviewSegments, Trouble,
-        TroubleLevel,
+        OverviewLimit, OverviewPoint, OverviewRequests, OverviewRow, OverviewSegments,
+        OverviewTime, Trouble, TroubleLevel,
     },
 };
 
@@ -137,15 +137,36 @@ pub fn summary(rows: &[OverviewRow]) -> String {
         } else {
             String::new()
         };
-        return format!("Nothing needs attention: {of}{requests}.{blind}");
+        let slowest = slowest(rows).unwrap_or_default();
+        return format!("Nothing needs attention: {of}{requests}{slowest}.{blind}");
     };
     let text = first.troubles.first().map_or("", |trouble| &trouble.text);
     let others = match troubled.len() - 1 {
-        0 => format!("Nothing else of {of} needs attention."),
+        0 => format!("No other of {of} needs attention."),
         1 => format!("One more of {of} needs attention."),
         others => format!("{others} more of {of} need attention."),
     };
     format!("{}: {text}. {others}{blind}", first.title)
+}
+
+/// Who answers slowest. It is no trouble while it always was so.
+fn slowest(rows: &[OverviewRow]) -> Option<String> {
+    let with_times = rows.iter().filter_map(|row| {
+        let answered = row
+            .answered
+            .filter(|answered| answered.count >= LEAST_REQUESTS)?;
+        Some((row, answered.p95?))
+    });
+    let all: Vec<(&OverviewRow, OverviewTime)> = with_times.collect();
+    let (row, p95) = all
+        .iter()
+        .rev()
+        .max_by(|(_, a), (_, b)| a.to_ms.total_cmp(&b.to_ms))?;
+    let who = match all.len() {
+        1 => String::new(),
+        _ => format!("; slowest is {}", row.title),
+    };
+    Some(format!("{who}, p95 up to {} ms", milliseconds(p95.to_ms)))
 }
 
 fn counted(count: usize, one: &str, several: &str) -> String {
@@ -257,7 +278,7 @@ fn waiting(row: &OverviewRow) -> Option<Trouble> {
     Some(Trouble {
         level,
         text: format!(
-            "its threads wait for a CPU {:.0} % of the time that they could run ({waiting:.2} of them at any time)",
+            "its threads wait for a CPU {:.0} % of the time that they are runnable ({waiting:.2} threads on average)",
             100.0 * share
         ),
     })

@@ -117,7 +117,7 @@ fn a_healthy_pod_is_not_accused() {
     }
     assert_eq!(
         summary(&rows),
-        "Nothing needs attention: 8 pods, 702 requests/s answered."
+        "Nothing needs attention: 8 pods, 702 requests/s answered; slowest is as slow as always, p95 up to 121 ms."
     );
 }
 
@@ -156,7 +156,7 @@ fn each_trouble_has_its_numbers() {
             ),
             (
                 Warning,
-                "its threads wait for a CPU 44 % of the time that they could run (0.40 of them at any time)"
+                "its threads wait for a CPU 44 % of the time that they are runnable (0.40 threads on average)"
             ),
             (
                 Warning,

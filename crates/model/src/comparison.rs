@@ -15,6 +15,8 @@ pub struct CheckupComparison {
     /// How long requests take; `None` where that is not known on both sides.
     pub latency: Option<ComparedLatency>,
     pub totals: ComparedTotals,
+    /// Why features and findings are not compared; there are none then.
+    pub not_compared: Option<String>,
     /// The largest change first.
     pub rows: Vec<ComparedRow>,
     pub findings: ComparedFindings,

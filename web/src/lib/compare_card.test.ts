@@ -23,6 +23,7 @@ const comparison: CheckupComparison = {
   rows: [{ ...row, feature: "routing", title: "Routing", significant: false }, row],
   programs: ["envoy"],
   other_programs: [],
+  not_compared: null,
   latency: {
     process: "envoy",
     a: { requests: 100, mean_ns: 118e6, p50_ns: 118e6, p95_ns: 130e6, p99_ns: 140e6 },

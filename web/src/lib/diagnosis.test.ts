@@ -164,7 +164,7 @@ const finding = (change: Partial<Finding> = {}): Finding => ({
   share_percent: 20,
   low: 18,
   high: 22,
-  saving: { percent_max: 20, us_per_request_max: 31.4 },
+  saving: { percent: 20, us_per_request: 31.4 },
   evidence: [],
   reason: "because",
   configured: null,
@@ -194,9 +194,9 @@ describe("numbers of a diagnosis", () => {
   });
 
   it("name an upper bound of the saving, or that there is none", () => {
-    expect(savingText(finding())).toBe("up to 20.0 % of the CPU, 31.4 µs of each request");
-    expect(savingText(finding({ saving: { percent_max: 20, us_per_request_max: null } }))).toBe(
-      "up to 20.0 % of the CPU",
+    expect(savingText(finding())).toBe("about 20.0 % of the CPU, 31.4 µs of each request");
+    expect(savingText(finding({ saving: { percent: 20, us_per_request: null } }))).toBe(
+      "about 20.0 % of the CPU",
     );
     expect(savingText(finding({ saving: null }))).toBeNull();
   });

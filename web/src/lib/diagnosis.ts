@@ -69,8 +69,8 @@ export function estimateText({ value, low, high }: Estimate): string {
 export function savingText({ saving }: Finding): string | null {
   if (saving === null) return null;
   const perRequest =
-    saving.us_per_request_max === null ? "" : `, ${micros(saving.us_per_request_max)} of each request`;
-  return `up to ${share(saving.percent_max)} of the CPU${perRequest}`;
+    saving.us_per_request === null ? "" : `, ${micros(saving.us_per_request)} of each request`;
+  return `about ${share(saving.percent)} of the CPU${perRequest}`;
 }
 
 /** Why no saving is named: what has no part of the CPU time costs time, not CPU. */

@@ -316,7 +316,12 @@ function Compared({ before, after }: { before: Checkup; after: Checkup }) {
         <Total title="CPU" total={value.totals.cpu_cores} text={(cores) => `${cores.toFixed(2)} cores`} />
       </dl>
       <Share comparison={value} before={before} after={after} />
-      {isEmpty(value) ? (
+      {value.not_compared !== null ? (
+        <p data-not-compared>
+          Features and findings are not compared: {visible(value.not_compared)}. Check up for longer, at a
+          higher frequency or under more load.
+        </p>
+      ) : isEmpty(value) ? (
         <p>Nothing was measured that could be compared.</p>
       ) : (
         <div class="cards">

@@ -164,13 +164,14 @@ fn try_all(workspace: &Workspace, tally: &mut Tally, trials: &[Trial]) -> Result
         runs.collect::<Result<Vec<_>>>()
     })?;
     let runs = runs.into_iter().flatten();
+    let mut failures = Vec::new();
     for (trial, run) in runs {
         let name = trial.name();
         let run = match run {
             Ok(run) => run,
             Err(error) => {
                 tally.count(false);
-                println!("kernel {name}: boot: FAILED: {error:#}");
+                failures.push(format!("kernel {name}: boot: FAILED: {error:#}"));
                 continue;
             }
         };
@@ -180,11 +181,15 @@ fn try_all(workspace: &Workspace, tally: &mut Tally, trials: &[Trial]) -> Result
             tally.count(result.is_ok());
             match result {
                 Ok(detail) => println!("kernel {name}: {what}: {detail}"),
-                Err(error) => println!("kernel {name}: {what}: FAILED: {error:#}"),
+                Err(error) => failures.push(format!("kernel {name}: {what}: FAILED: {error:#}")),
             }
         }
     }
     judge.bless(workspace)?;
+    // Last, where a record that is cut at its beginning has them.
+    for failure in failures {
+        println!("{failure}");
+    }
     ensure!(tally.failed == 0, "{} checks failed", tally.failed);
     Ok(())
 }

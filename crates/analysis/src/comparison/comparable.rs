@@ -5,10 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use profiler_model::diagnosis::{DiagnosedProcess, Measurement};
 
 use super::compare::Side;
+use crate::diagnosis::FEWEST;
 
-/// Fewer samples show nothing about a feature that is gone: none among 100 is compatible with a share of 3.7 %
-/// (Wilson's interval).
-const FEWEST_SAMPLES: u64 = 100;
 /// Share of the samples, in percent, from which on a process has to be on the other side too.
 const MEMBER_PERCENT: f64 = 1.0;
 /// What a comparison of diagnoses rests on. The configuration is only shown, and latency is never measured.
@@ -48,7 +46,7 @@ pub enum NotComparable {
         reason: String,
     },
     #[error(
-        "the {which} check-up has {samples} samples on a CPU; a comparison needs {FEWEST_SAMPLES}"
+        "the {which} check-up has {samples} samples on a CPU; to compare what costs CPU time needs {FEWEST}"
     )]
     FewSamples { which: Which, samples: u64 },
     #[error("the check-ups are of different processes: {differences}")]
@@ -76,10 +74,23 @@ impl NotComparable {
     }
 }
 
-/// Refuses a side with too few samples.
+/// Refuses a side with too few samples where nothing else can be compared: how long requests take needs none.
 pub fn check_samples(which: Which, side: &Side) -> Result<(), NotComparable> {
+    if side.latency.is_some() {
+        return Ok(());
+    }
+    enough_samples(which, side)
+}
+
+/// Whether what costs CPU time can be compared.
+pub(super) fn have_samples(a: &Side, b: &Side) -> Result<(), NotComparable> {
+    enough_samples(Which::Earlier, a)?;
+    enough_samples(Which::Later, b)
+}
+
+fn enough_samples(which: Which, side: &Side) -> Result<(), NotComparable> {
     let samples = side.samples;
-    if samples < FEWEST_SAMPLES {
+    if samples < FEWEST {
         return Err(NotComparable::FewSamples { which, samples });
     }
     Ok(())
@@ -87,8 +98,6 @@ pub fn check_samples(which: Which, side: &Side) -> Result<(), NotComparable> {
 
 /// Refuses sides that are not about the same: other processes, or other measurements.
 pub(super) fn check_sides(a: &Side, b: &Side) -> Result<(), NotComparable> {
-    check_samples(Which::Earlier, a)?;
-    check_samples(Which::Later, b)?;
     check_processes(a, b)?;
     let (Some(lacks_a), Some(lacks_b)) = (&a.not_measured, &b.not_measured) else {
         return Ok(());

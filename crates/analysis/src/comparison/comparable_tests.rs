@@ -80,8 +80,8 @@ fn what_was_measured_on_one_side_alone_is_not_compared() {
 #[test]
 fn few_samples_are_not_compared() {
     let mut few = side(&[]);
-    few.samples = FEWEST_SAMPLES - 1;
-    let error = check_sides(&side(&[]), &few).unwrap_err();
+    few.samples = FEWEST - 1;
+    let error = have_samples(&side(&[]), &few).unwrap_err();
     assert_eq!(
         error,
         NotComparable::FewSamples {
@@ -89,6 +89,8 @@ fn few_samples_are_not_compared() {
             samples: 99
         }
     );
-    few.samples = FEWEST_SAMPLES;
-    assert_eq!(check_sides(&side(&[]), &few), Ok(()));
+    assert_eq!(check_samples(Which::Later, &few), Err(error));
+    few.samples = FEWEST;
+    assert_eq!(have_samples(&side(&[]), &few), Ok(()));
+    assert_eq!(check_samples(Which::Later, &few), Ok(()));
 }

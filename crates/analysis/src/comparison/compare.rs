@@ -25,7 +25,7 @@ use profiler_model::{
     significance::{self, ALPHA},
 };
 
-use super::comparable::{NotComparable, SideProcess, check_sides};
+use super::comparable::{NotComparable, SideProcess, check_sides, have_samples};
 use crate::latency::NAME_COLUMNS;
 
 /// Half of a 95 % interval in standard errors.
@@ -121,13 +121,24 @@ impl Side {
     }
 }
 
-/// Compares an earlier diagnosis with a later one, where both are about the same.
+/// Compares an earlier diagnosis with a later one, where both are about the same. With too few samples how long
+/// requests take is compared alone, where it is known.
 pub fn compare(a: &Side, b: &Side) -> Result<CheckupComparison, NotComparable> {
+    let latency = latency(a, b);
+    let few = have_samples(a, b).err();
+    if let (Some(few), None) = (&few, &latency) {
+        return Err(few.clone());
+    }
     check_sides(a, b)?;
-    Ok(changes(a, b))
+    Ok(changes(a, b, latency, few.map(|few| few.to_string())))
 }
 
-fn changes(a: &Side, b: &Side) -> CheckupComparison {
+fn changes(
+    a: &Side,
+    b: &Side,
+    latency: Option<ComparedLatency>,
+    not_compared: Option<String>,
+) -> CheckupComparison {
     let totals = ComparedTotals {
         cpu_us_per_request: a
             .cpu_us_per_request
@@ -138,12 +149,21 @@ fn changes(a: &Side, b: &Side) -> CheckupComparison {
             .zip(b.cpu_cores)
             .and_then(|(of_a, of_b)| total(sampled(of_a, a.samples), sampled(of_b, b.samples))),
     };
-    let rows = rows(a, b);
-    let findings = findings(a, b);
-    let latency = latency(a, b);
+    let (rows, findings) = match not_compared {
+        None => (rows(a, b), findings(a, b)),
+        Some(_) => Default::default(),
+    };
+    let verdict = verdict(
+        latency.as_ref(),
+        &totals,
+        &rows,
+        &findings,
+        not_compared.as_deref(),
+    );
     CheckupComparison {
-        verdict: verdict(latency.as_ref(), &totals, &rows, &findings),
+        verdict,
         latency,
+        not_compared,
         programs: programs(&a.processes, &b.processes),
         other_programs: programs(&a.other_processes, &b.other_processes),
         totals,
@@ -291,6 +311,7 @@ fn verdict(
     totals: &ComparedTotals,
     rows: &[ComparedRow],
     findings: &ComparedFindings,
+    not_compared: Option<&str>,
 ) -> String {
     let mut parts = Vec::new();
     if let Some(ComparedLatency { process, a, b }) = latency {
@@ -309,9 +330,10 @@ fn verdict(
         (None, None) => {}
     }
     let largest = rows.iter().find(|row| row.significant);
-    parts.push(match largest {
-        None => "no part of it changed significantly".to_owned(),
-        Some(row) => {
+    parts.push(match (largest, not_compared) {
+        (_, Some(why)) => why.to_owned(),
+        (None, None) => "no part of it changed significantly".to_owned(),
+        (Some(row), None) => {
             let title = &row.title;
             let (a, b) = (row.a_percent, row.b_percent);
             let direction = if row.change < 0.0 { "fell" } else { "rose" };

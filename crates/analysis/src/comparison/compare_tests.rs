@@ -49,6 +49,43 @@ fn row<'a>(comparison: &'a CheckupComparison, feature: &str) -> &'a ComparedRow 
     rows.find(|row| row.feature == feature).unwrap()
 }
 
+fn changes(a: &Side, b: &Side) -> CheckupComparison {
+    compare(a, b).unwrap()
+}
+
+#[test]
+fn with_few_samples_latency_alone_is_compared() {
+    let numbers = |ns| LatencyNumbers {
+        requests: 300,
+        mean_ns: ns,
+        p50_ns: ns,
+        p95_ns: ns,
+        p99_ns: ns,
+    };
+    let mut a = side(91, 54.0, &[("lua", 60), ("pools", 31)]);
+    let mut b = side(4000, 54.0, &[("pools", 4000)]);
+    a.findings = vec![finding("lua")];
+    a.latency = Some(("envoy".to_owned(), numbers(118_000_000)));
+    let few = NotComparable::FewSamples {
+        which: crate::comparison::Which::Earlier,
+        samples: 91,
+    };
+    assert_eq!(compare(&a, &b), Err(few.clone()));
+    b.latency = Some(("mesh-server".to_owned(), numbers(18_000_000)));
+    assert_eq!(compare(&a, &b), Err(few.clone()), "of another process");
+    b.latency = Some(("envoy".to_owned(), numbers(18_000_000)));
+    let found = compare(&a, &b).unwrap();
+    assert_eq!(found.not_compared, Some(few.to_string()));
+    assert_eq!(found.latency.unwrap().b.p95_ns, 18_000_000);
+    assert_eq!(found.rows, []);
+    assert_eq!(found.findings, ComparedFindings::default());
+    let start = "Requests to envoy take 18.0 ms on average (p95 18.0 ms), before 118 ms (p95 118 ms); CPU time";
+    assert!(found.verdict.starts_with(start), "{}", found.verdict);
+    let end =
+        "the earlier check-up has 91 samples on a CPU; to compare what costs CPU time needs 100.";
+    assert!(found.verdict.ends_with(end), "{}", found.verdict);
+}
+
 #[test]
 fn tracing_that_was_switched_off_is_the_change() {
     let mut a = side(4000, 137.0, &[("tracing", 2400), ("http_codec", 1600)]);
@@ -140,8 +177,8 @@ fn a_total_has_to_change_by_more_than_runs_of_the_same() {
 
 #[test]
 fn what_is_not_known_is_not_compared() {
-    let mut a = side(2, 54.0, &[("lua", 1), ("rest", 1)]);
-    let b = side(3, 54.0, &[("rest", 3)]);
+    let mut a = side(200, 54.0, &[("lua", 1), ("rest", 199)]);
+    let b = side(300, 54.0, &[("rest", 300)]);
     a.cpu_us_per_request = None;
     a.cpu_cores = Some(0.0);
     let found = changes(&a, &b);
@@ -150,8 +187,8 @@ fn what_is_not_known_is_not_compared() {
     let lua = row(&found, "lua");
     assert_eq!((lua.p, lua.significant, lua.a_us), (None, false, None));
     assert!(lua.b_us.is_some());
-    let nothing = changes(&Side::default(), &Side::default());
-    assert!(nothing.rows.is_empty());
+    let nothing = side(100, 54.0, &[]);
+    assert!(changes(&nothing, &nothing).rows.is_empty());
 }
 
 #[test]

@@ -164,6 +164,20 @@ pub(super) enum Measure {
     Retransmits,
 }
 
+impl Measure {
+    /// A share of what the process does. Of what does next to nothing it says nothing.
+    pub(super) fn is_share_of_work(self) -> bool {
+        match self {
+            Self::Share | Self::Switches | Self::Connections => true,
+            Self::Throttled
+            | Self::Imbalance
+            | Self::RunQueue
+            | Self::Stalls
+            | Self::Retransmits => false,
+        }
+    }
+}
+
 /// Something that costs, and what to change.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,6 +15,7 @@ use profiler_model::{
 use super::{
     DiagnosisRules,
     file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
+    interval::FEWEST,
     measures::{CountedStalls, Measured, Measurements},
 };
 
@@ -79,7 +80,7 @@ impl FindingContext<'_> {
         found.sort_by(|one, other| {
             let info = |found: &RankedFinding<'_>| found.finding.severity == Severity::Info;
             let saving =
-                |found: &RankedFinding<'_>| found.finding.saving.map(|saving| saving.percent_max);
+                |found: &RankedFinding<'_>| found.finding.saving.map(|saving| saving.percent);
             info(one)
                 .cmp(&info(other))
                 .then_with(|| {
@@ -134,19 +135,22 @@ impl FindingContext<'_> {
             evidence,
             confidence,
             text,
-            of: _,
+            of,
         } = measured;
+        if entry.measure.is_share_of_work() && of < FEWEST {
+            return None;
+        }
         if estimate.low - entry.normal_percent < self.rules().threshold_percent {
             return None;
         }
         let excess = estimate.value - entry.normal_percent;
         let saving = (entry.measure == Measure::Share && entry.savable > 0.0).then(|| {
-            let percent_max = excess.max(0.0) * entry.savable;
+            let percent = excess.max(0.0) * entry.savable;
             Saving {
-                percent_max,
-                us_per_request_max: self
+                percent,
+                us_per_request: self
                     .cpu_us_per_request
-                    .map(|per_request| per_request.value * percent_max / 100.0),
+                    .map(|per_request| per_request.value * percent / 100.0),
             }
         });
         let mut reason = named(&entry.reason).trim().to_owned();
@@ -292,6 +296,9 @@ impl FindingContext<'_> {
             return None;
         }
         let measured = self.facts.measure(entry.measure, &cells)?;
+        if entry.measure.is_share_of_work() && measured.of < FEWEST {
+            return None;
+        }
         let none = measured.estimate.low <= 0.0
             && (entry.measure == Measure::Imbalance || measured.estimate.value <= 0.0);
         (none && measured.of > 0).then(|| GoodNews {

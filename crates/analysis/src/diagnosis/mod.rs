@@ -47,8 +47,8 @@ use std::{
 };
 
 pub use input::DiagnosisInput;
-pub(crate) use interval::proportion;
 pub use interval::student_quantile;
+pub(crate) use interval::{FEWEST, proportion};
 pub use loops::event_loops;
 pub use place::place;
 pub use proof::KnownNames;

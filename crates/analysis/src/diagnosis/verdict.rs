@@ -6,7 +6,7 @@ use profiler_model::{
     printable::printable,
 };
 
-use super::coverage::SUFFICIENT_PERCENT;
+use super::{coverage::SUFFICIENT_PERCENT, interval::FEWEST};
 
 /// What the sentence is made from.
 pub(super) struct Summary<'a> {
@@ -44,14 +44,18 @@ fn costs(summary: &Summary<'_>) -> String {
         no_latency,
     } = summary;
     let who = who(processes);
-    if coverage.samples == 0 {
-        return match findings.first() {
-            Some(finding) => format!(
-                "{who} has no samples on a CPU; beside them stands out: {}.",
-                finding.title
-            ),
-            None => format!("{who} has no samples on a CPU: it did not run, or was not sampled."),
+    if coverage.samples < FEWEST {
+        let samples = match coverage.samples {
+            0 => "no samples on a CPU: it did not run, or was not sampled".to_owned(),
+            1 => format!("one sample on a CPU; to say what costs most needs {FEWEST}"),
+            samples => {
+                format!("{samples} samples on a CPU; to say what costs most needs {FEWEST}")
+            }
         };
+        let beside = findings.first().map_or_else(String::new, |finding| {
+            format!(". Beside that stands out: {}", finding.title)
+        });
+        return format!("{who} has {samples}{beside}.");
     }
     if !coverage.sufficient {
         let most = findings.first().map_or_else(String::new, |finding| {
@@ -83,18 +87,18 @@ fn costs(summary: &Summary<'_>) -> String {
             parts => format!("; not measured: {}", parts.join(", ")),
         };
         return format!(
-            "No avoidable CPU cost above {threshold_percent} % was found in {who}{most}{unknown}."
+            "No avoidable CPU cost of {who} is certain to be above {threshold_percent} %{most}{unknown}."
         );
     };
     let share = match &first.saving {
         Some(saving) => {
             let each = saving
-                .us_per_request_max
+                .us_per_request
                 .map_or_else(String::new, |us| format!(", {us:.1} us of each request"));
             format!(
-                "{} of the CPU time of {who}; at most {:.1} %{each} could be saved",
+                "{} of the CPU time of {who}; about {:.1} %{each} could be saved",
                 first.share_text(),
-                saving.percent_max
+                saving.percent
             )
         }
         None => format!("{} in {who}", first.share_text()),
@@ -160,6 +164,14 @@ pub(super) fn limits(coverage: &Coverage, has_envoy: bool, limits: &mut Vec<Stri
     if coverage.samples == 0 {
         limits.push("Which part costs what: there are no samples on a CPU.".to_owned());
         return;
+    }
+    if coverage.samples < FEWEST {
+        limits.push(format!(
+            "Which part costs what: {} samples on a CPU are too few; {} times the frequency or the duration \
+             would give the {FEWEST} that this needs, or more load.",
+            coverage.samples,
+            FEWEST.div_ceil(coverage.samples)
+        ));
     }
     if !coverage.sufficient {
         let supply = coverage

@@ -13,14 +13,12 @@ use profiler_model::{
 use super::{
     DiagnosisRules,
     input::{DiagnosisInput, has_waits},
-    interval::{ALPHA, share_at},
+    interval::{ALPHA, FEWEST, share_at},
     matrix::CellSums,
     totals,
 };
 use crate::render::{summary::identity, wait_reasons::WaitReasons};
 
-/// Samples of workers that a comparison between them needs.
-const MIN_SAMPLES: u64 = 100;
 /// Threads that are listed.
 const THREADS: usize = 200;
 
@@ -212,7 +210,7 @@ fn imbalance<'a>(workers: impl Iterator<Item = (&'a WorkerThread, &'a Sum)>) -> 
         one.total_cmp(&other)
     };
     let (busiest, most) = workers.iter().max_by(by_use)?;
-    if samples < MIN_SAMPLES || most.blocks.is_empty() {
+    if samples < FEWEST || most.blocks.is_empty() {
         return None;
     }
     let mut all = vec![0u64; most.blocks.len()];

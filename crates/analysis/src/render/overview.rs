@@ -20,6 +20,9 @@ pub fn overview_table(overview: &Overview, rows: usize) -> Text {
         "{}",
         printable_within(&overview.summary, 4 * TROUBLE)
     ));
+    if let Some(target) = overview.rows.first().and_then(target) {
+        text.line(format_args!("why: profiler-agent diagnose {target}"));
+    }
     text.blank();
     text.line(format_args!(
         "{} {:>8} {:>6} {:>7} {:>6} {:>10} {:>5} {:>5} {:>8}  ATTENTION",
@@ -55,6 +58,21 @@ pub fn overview_table(overview: &Overview, rows: usize) -> Text {
         ));
     }
     text
+}
+
+/// What `diagnose` is told to look into a row.
+fn target(row: &OverviewRow) -> Option<String> {
+    match (&row.pod, row.pids.as_slice()) {
+        (Some(pod), _) => {
+            let name = format!("{}/{}", pod.namespace, pod.name);
+            Some(format!("--pod {}", printable_within(&name, TROUBLE)))
+        }
+        (None, []) => None,
+        (None, pids) => {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            Some(format!("--pid {}", pids.join(",")))
+        }
+    }
 }
 
 fn line(row: &OverviewRow) -> String {

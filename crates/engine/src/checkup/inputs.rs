@@ -35,6 +35,18 @@ pub struct CheckupInputs {
 }
 
 impl CheckupInputs {
+    /// Whether anything was seen of a process.
+    pub fn has(&self, pid: u32) -> bool {
+        let profiles = [&self.on_cpu, &self.off_cpu].into_iter().flatten();
+        let mut sampled = profiles.flat_map(|profile| &profile.processes);
+        let mut observed = self
+            .record
+            .iter()
+            .flat_map(|record| &record.observed.processes);
+        sampled.any(|process| process.key.pid == pid)
+            || observed.any(|process| process.key.pid == pid)
+    }
+
     /// Blocks for as long as it takes to go over the samples a few times.
     pub fn diagnose(self, rules: &DiagnosisRules, idle: &IdleRules) -> Diagnosis {
         let Self {

@@ -79,14 +79,15 @@ pub struct Finding {
     pub cells: Vec<CellChoice>,
 }
 
-/// The most that could be saved; never more than was measured.
+/// What is above the usual. Switching it off saves more where it leaves work to other parts, and less where another
+/// part takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = FindingSaving)]
 pub struct Saving {
-    pub percent_max: f64,
+    pub percent: f64,
     /// Null: requests are not known.
     #[schema(required)]
-    pub us_per_request_max: Option<f64>,
+    pub us_per_request: Option<f64>,
 }
 
 /// A frame that decided.

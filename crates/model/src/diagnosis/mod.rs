@@ -49,7 +49,7 @@ pub struct Diagnosis {
     /// Null: connections were not watched.
     #[schema(required)]
     pub network: Option<NetworkReport>,
-    /// What could be saved most first.
+    /// The largest saving first.
     pub findings: Vec<Finding>,
     /// What is as it should be.
     pub good: Vec<GoodNews>,

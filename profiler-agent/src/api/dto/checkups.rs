@@ -150,6 +150,9 @@ pub(in crate::api) struct CheckupComparison {
     #[schema(required)]
     latency: Option<ComparedLatency>,
     totals: ComparedTotals,
+    /// Why features and findings are not compared; there are none then.
+    #[schema(required)]
+    not_compared: Option<String>,
     /// The largest change first.
     rows: Vec<ComparedRow>,
     findings: ComparedFindings,
@@ -164,6 +167,7 @@ impl CheckupComparison {
             other_programs,
             latency,
             totals,
+            not_compared,
             rows,
             findings,
             verdict,
@@ -176,6 +180,7 @@ impl CheckupComparison {
             other_programs,
             latency,
             totals,
+            not_compared,
             rows,
             findings,
             verdict,

@@ -160,7 +160,7 @@ pub(in crate::api) async fn show_diagnosis(
     let checkup = state.parts.checkups.get(&name(id)?).await?;
     // Two profiles are held at once.
     let _turn = state.render_turn().await?;
-    let found = diagnose(&state, &checkup, process).await?;
+    let found = diagnose(&state, &checkup, process, "pid").await?;
     Ok(answer(&found, &form, &format!("check-up {}", checkup.id)))
 }
 
@@ -180,7 +180,7 @@ parameters! {
 }
 
 /// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance. Refused where one
-/// still runs, failed or has fewer than 100 samples, and where processes or measurements are not the same.
+/// still runs or failed, or has fewer than 100 samples and no latency that could be compared, and where processes or measurements are not the same.
 #[utoipa::path(
     get, path = "/api/v1/checkups/compare", tag = "checkups",
     params(CompareParameters, DiagnosisParameters),
@@ -213,12 +213,13 @@ pub(in crate::api) async fn compare_two(
     let later = state.parts.checkups.get(&names[1]).await?;
     check_ended([&earlier, &later])?;
     let _turn = state.render_turn().await?;
-    let side = async |checkup, pid| -> Result<Side, ApiError> {
-        let found = diagnose(&state, checkup, ProcessParameter { pid, scope }).await?;
+    let side = async |checkup, pid, field| -> Result<Side, ApiError> {
+        let process = ProcessParameter { pid, scope };
+        let found = diagnose(&state, checkup, process, field).await?;
         Ok(Side::of(&found))
     };
-    let a = side(&earlier, pid_a).await?;
-    let b = side(&later, pid_b).await?;
+    let a = side(&earlier, pid_a, "pid_a").await?;
+    let b = side(&later, pid_b, "pid_b").await?;
     let found = compare(&a, &b)?;
     Ok(written(
         &form,
@@ -232,12 +233,22 @@ fn name(id: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
     Ok(text)
 }
 
+/// `field` is the parameter that names the process.
 pub(super) async fn diagnose(
     state: &ApiState,
     checkup: &checkup::Checkup,
     process: ProcessParameter,
+    field: &str,
 ) -> Result<Diagnosis, ApiError> {
-    let inputs = inputs(state, checkup, process).await?;
+    let inputs = inputs(state, checkup, &process).await?;
+    let is_running = checkup.state == CheckupState::Running;
+    if let Some(pid) = process.pid.filter(|pid| !is_running && !inputs.has(*pid)) {
+        let detail = format!(
+            "nothing was seen of a process {pid} in check-up {}",
+            checkup.id
+        );
+        return Err(ApiError::invalid_field(field, detail));
+    }
     let rules = Arc::clone(&state.parts.diagnosis_rules);
     let idle = Arc::clone(&state.parts.idle_rules);
     blocking(move || inputs.diagnose(&rules, &idle)).await
@@ -247,7 +258,7 @@ pub(super) async fn diagnose(
 async fn inputs(
     state: &ApiState,
     checkup: &checkup::Checkup,
-    process: ProcessParameter,
+    process: &ProcessParameter,
 ) -> Result<CheckupInputs, ApiError> {
     let mut inputs = CheckupInputs {
         pid: process.pid,
@@ -294,13 +305,6 @@ async fn inputs(
             }
             TaskKind::Wall | TaskKind::Network => {}
         }
-    }
-    if inputs.record.is_none() && checkup.state != CheckupState::Running {
-        inputs.limits.push(
-            "Nothing was read beside the tasks of this check-up: it was not started as a check-up, or the \
-             agent was stopped before its end."
-                .to_owned(),
-        );
     }
     Ok(inputs)
 }

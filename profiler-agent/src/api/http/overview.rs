@@ -103,7 +103,7 @@ fn verdict(state: &ApiState, checkup: &Checkup) -> Option<String> {
             pid: None,
             scope: None,
         };
-        let found = diagnose(&state, &checkup, process).await;
+        let found = diagnose(&state, &checkup, process, "pid").await;
         let found = found.inspect_err(|error| {
             tracing::debug!(
                 checkup = id,

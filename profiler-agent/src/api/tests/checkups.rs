@@ -80,18 +80,23 @@ async fn a_check_up_is_started_diagnosed_and_deleted_with_its_tasks() {
         .map(|row| row["share_percent"].as_f64().unwrap())
         .sum();
     assert!((rows - 100.0).abs() < 1e-6, "{rows}");
-    let of_other = api
-        .get_json(&format!("/api/v1/checkups/{id}/diagnosis?pid=2"))
-        .await;
-    assert_eq!(of_other["coverage"]["samples"], 0);
+    for (path, field) in [
+        (format!("{id}/diagnosis?pid=2"), "pid"),
+        (format!("compare?a={id}&b={id}&pid_b=2"), "pid_b"),
+    ] {
+        let response = api.get(&format!("/api/v1/checkups/{path}")).await;
+        assert_eq!(response.status(), 422, "{path}");
+        let problem = body_json(response).await;
+        assert_eq!(problem["field"], field);
+        let detail = format!("nothing was seen of a process 2 in check-up {id}");
+        assert_eq!(problem["detail"], detail);
+    }
     let report = api
-        .get(&format!(
-            "/api/v1/checkups/{id}/diagnosis?pid=2&format=markdown"
-        ))
+        .get(&format!("/api/v1/checkups/{id}/diagnosis?format=markdown"))
         .await;
     let report = text(report).await;
     assert!(
-        report.starts_with(&format!("# Diagnosis of check-up {id}\n")),
+        report.starts_with(&format!("# Diagnosis of `app` (pid 1), check-up {id}\n")),
         "{report}"
     );
 
@@ -166,7 +171,7 @@ async fn a_check_up_that_failed_or_saw_little_is_compared_with_nothing() {
         ),
         (
             few,
-            "the later check-up has 8 samples on a CPU; a comparison needs 100",
+            "the later check-up has 8 samples on a CPU; to compare what costs CPU time needs 100",
         ),
     ] {
         let (good, b) = (good.as_str().unwrap(), b.as_str().unwrap());
@@ -209,7 +214,7 @@ async fn parts_that_are_missing_are_said() {
         "no such process: 99",
         "Waits are not known: the off_cpu task was deleted",
         "Requests and connections are not known: the requests task was deleted",
-        "Nothing was read beside the tasks",
+        "the counters were not read",
     ] {
         assert!(limits.contains(part), "{part:?} is not in {limits}");
     }

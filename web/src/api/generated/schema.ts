@@ -1319,12 +1319,12 @@ export interface components {
         /** @description The most that could be saved; never more than was measured. */
         readonly FindingSaving: {
             /** Format: double */
-            readonly percent_max: number;
+            readonly percent: number;
             /**
              * Format: double
              * @description Null: requests are not known.
              */
-            readonly us_per_request_max: number | null;
+            readonly us_per_request: number | null;
         };
         /** @description Something to change. Names and labels of the pod, and what is configured now, may be in it. */
         readonly FindingSetting: {

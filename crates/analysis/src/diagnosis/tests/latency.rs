@@ -435,7 +435,11 @@ fn a_sidecar_is_diagnosed_and_latency_is_that_of_the_whole_pod() {
         "{}",
         found.verdict
     );
-    assert!(found.verdict.contains("in envoy (20)"), "{}", found.verdict);
+    assert!(
+        found.verdict.contains("cost of envoy (20) is"),
+        "{}",
+        found.verdict
+    );
     let pids = |processes: &[DiagnosedProcess]| -> Vec<u32> {
         processes.iter().map(|process| process.pid).collect()
     };

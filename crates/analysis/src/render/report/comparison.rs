@@ -16,6 +16,7 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
         other_programs,
         latency,
         totals,
+        not_compared: _,
         rows,
         findings,
         verdict,

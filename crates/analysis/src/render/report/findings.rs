@@ -76,12 +76,11 @@ fn entry(finding: &Finding, number: usize) -> Block {
 
 fn of_saving(saving: Saving) -> String {
     let Saving {
-        percent_max,
-        us_per_request_max,
+        percent,
+        us_per_request,
     } = saving;
-    let each =
-        us_per_request_max.map_or_else(String::new, |us| format!(", {us:.1} us per request"));
-    format!("; saves at most {percent_max:.1} %{each}")
+    let each = us_per_request.map_or_else(String::new, |us| format!(", {us:.1} us per request"));
+    format!("; saves about {percent:.1} %{each}")
 }
 
 fn of_setting(setting: &FindingSetting) -> Vec<Block> {

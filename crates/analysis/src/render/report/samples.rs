@@ -201,8 +201,8 @@ pub fn rich(hostile: &str) -> Diagnosis {
             low: 59.0,
             high: 61.0,
             saving: Some(model::Saving {
-                percent_max: 60.0,
-                us_per_request_max: Some(84.0),
+                percent: 60.0,
+                us_per_request: Some(84.0),
             }),
             evidence: vec![model::EvidenceFrame {
                 frame: text(),
@@ -260,6 +260,7 @@ pub fn changed() -> CheckupComparison {
             a: numbers(118_000_000),
             b: numbers(18_000_000),
         }),
+        not_compared: None,
         totals: comparison::ComparedTotals {
             cpu_us_per_request: Some(comparison::ComparedTotal {
                 a: 140.0,

@@ -15,7 +15,7 @@ fn the_verdict_comes_first_then_what_to_change_and_the_limits_last() {
         "CPU per request, us",
         "gone: Every request is traced",
         "FINDINGS",
-        "1. [high] Every request is traced: 60.0 % (59.0 to 61.0); saves at most 60.0 %, 84.0 us per",
+        "1. [high] Every request is traced: 60.0 % (59.0 to 61.0); saves about 60.0 %, 84.0 us per",
         "Configured now: x",
         "To change (istio, mesh): tracing.sampling",
         "         sampling: 1.0",
