@@ -134,7 +134,7 @@ pub enum CollectError {
     NoSuchContainer { id: String },
     #[error("{reason}")]
     Container { reason: String },
-    #[error("pod: {reason}")]
+    #[error("{reason}")]
     Pod { reason: String },
     #[error("cgroup {path:?}: {reason}")]
     Cgroup { path: String, reason: String },

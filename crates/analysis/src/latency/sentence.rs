@@ -143,7 +143,7 @@ fn place(latency: &Latency, part: &LatencyPart, known: Option<&Known<'_>>) -> Pl
         }
         (LatencyPlace::ResponseBody, _) => ("until the response has ended".to_owned(), None),
         _ => {
-            let text = "between the two, until it is read".to_owned();
+            let text = "in the network and in sockets between the two".to_owned();
             (text, known.and_then(retransmitted))
         }
     };

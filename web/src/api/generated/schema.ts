@@ -140,6 +140,8 @@ export interface components {
             readonly b: string;
             readonly findings: components["schemas"]["ComparedFindings"];
             readonly latency: components["schemas"]["ComparedLatency"] | null;
+            /** @description Why features and findings are not compared; there are none then. */
+            readonly not_compared: string | null;
             /** @description Of the same targets, and not compared. Untrusted. */
             readonly other_programs: readonly string[];
             /** @description Whose CPU time is compared, each once. Untrusted. */
@@ -594,7 +596,7 @@ export interface components {
             readonly configuration: components["schemas"]["DiagnosedConfiguration"] | null;
             readonly coverage: components["schemas"]["DiagnosisCoverage"];
             readonly event_loop: components["schemas"]["DiagnosedEventLoop"] | null;
-            /** @description What could be saved most first. */
+            /** @description The largest saving first. */
             readonly findings: readonly components["schemas"]["Finding"][];
             /** @description What is as it should be. */
             readonly good: readonly components["schemas"]["GoodNews"][];
@@ -1316,7 +1318,10 @@ export interface components {
             /** Format: double */
             readonly share_percent: number;
         };
-        /** @description The most that could be saved; never more than was measured. */
+        /**
+         * @description What is above the usual. Switching it off saves more where it leaves work to other parts, and less where another
+         *     part takes its place.
+         */
         readonly FindingSaving: {
             /** Format: double */
             readonly percent: number;

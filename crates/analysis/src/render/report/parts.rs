@@ -12,6 +12,8 @@ use super::document::{Block, Inline, Piece, listed, plain, quoted};
 
 /// Threads that are written.
 const THREADS: usize = 16;
+/// From this percentage on a part of the whole is as it should be.
+const NEARLY_ALL: f64 = 95.0;
 /// Processes that had the CPU and are named.
 const HOLDERS: usize = 6;
 /// Stalls that are written, and frames of each.
@@ -43,19 +45,21 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
         complete_percent,
         named_percent,
         named_frames_percent,
-        attributed_percent,
         supply,
         ..
     } = &diagnosis.coverage;
-    let frames = named_frames_percent.map_or_else(String::new, |percent| {
-        format!("{percent:.0} % of the user frames are named, ")
-    });
+    // What is as it should be needs no number.
+    let few = |percent: Option<f64>, of: &str| {
+        let percent = percent.filter(|percent| *percent < NEARLY_ALL);
+        percent.map_or_else(String::new, |percent| format!(", {percent:.0} % of {of}"))
+    };
+    let frames = few(*named_frames_percent, "the user frames have names");
+    let stacks = few(Some(*complete_percent), "the stacks are complete");
     let mut blocks = vec![
         Block::Lead(plain(diagnosis.verdict.clone())),
         Block::Paragraph(plain(totals(&diagnosis.totals))),
         Block::Paragraph(plain(format!(
-            "{samples} samples in {:.1} s: {frames}{named_percent:.0} % of the samples can be diagnosed, \
-             {attributed_percent:.0} % are attributed, {complete_percent:.0} % of the stacks are complete.",
+            "{samples} samples in {:.1} s: {named_percent:.0} % of them can be diagnosed{frames}{stacks}.",
             diagnosis.window.duration_s
         ))),
     ];
@@ -261,7 +265,7 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
 
 fn thread(thread: &WorkerThread) -> Vec<Inline> {
     let number =
-        |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.1}"));
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
     vec![
         vec![
             Piece::Quoted(thread.name.clone()),
@@ -279,8 +283,9 @@ fn waits_of(thread: &WorkerThread) -> Option<Inline> {
         .waits
         .iter()
         .map(|wait| {
+            let times = if wait.count == 1 { "time" } else { "times" };
             format!(
-                "{} {} times, {:.1} % of the time",
+                "{} {} {times}, {:.1} % of the time",
                 wait.reason, wait.count, wait.share_percent
             )
         })
