@@ -54,6 +54,30 @@ fn advice_that_is_in_force_already_is_not_given() {
     let four = diagnosed(&configured(4, &["1 %", "100 %"]));
     assert_eq!(keys_of(&four, "run_queue"), ["ProxyConfig concurrency"]);
     assert_eq!(keys_of(&four, "tracing").len(), 3);
+    let flushing = "Envoy::Server::MetricSnapshotImpl::snapCounters(Envoy::Stats::Store&)";
+    let seconds = (0..10).map(|second| Sample {
+        bucket: second * 50,
+        count: 100,
+        ..Sample::of(&[flushing])
+    });
+    let flushed = profile(&seconds.collect::<Vec<_>>(), SECONDS);
+    let intervals = |value: &str| {
+        let mut observed = configured(2, &[]);
+        let configuration = observed.processes[0].configuration.as_mut().unwrap();
+        configuration.items.push(ConfigurationItem {
+            key: "stats.flush_interval".to_owned(),
+            value: value.to_owned(),
+        });
+        let diagnosis = of(&DiagnosisInput {
+            on_cpu: Some(&flushed),
+            observed: Some(&observed),
+            ..DiagnosisInput::default()
+        });
+        keys_of(&diagnosis, "stats_flush")
+    };
+    let hosts = "Sidecar spec.egress[].hosts";
+    assert_eq!(intervals("60s"), [hosts]);
+    assert_eq!(intervals("5s"), [hosts, "stats_flush_interval"]);
     // A setting that is not reported is not in force.
     let mut unknown = observed();
     unknown.processes[0].configuration = None;
