@@ -1,6 +1,6 @@
 // Edges between processes: what the table sorts, filters and shows, as pure functions.
 
-import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram, NamedContainers } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSide, Histogram, NamedContainers } from "../api/types";
 import { nameText } from "./container_names";
 import { type Before, edgeOpen, edgeRate } from "./edge_activity";
 import { histogramOfSides } from "./edge_metrics";
@@ -212,11 +212,6 @@ export function errnoText(number: string): string {
 /** Mean of a time; null without values. */
 export function meanText(sumNs: number, count: number): string | null {
   return count === 0 ? null : duration(sumNs / count);
-}
-
-/** True when nothing was lost and everything was told. */
-export function isWhole(table: EdgeTable): boolean {
-  return table.lost.events === 0 && Object.keys(table.unresolved).length === 0;
 }
 
 /** What the agent says where the option was not ticked. */

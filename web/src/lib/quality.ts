@@ -124,3 +124,20 @@ export function mergedPart(merged: number, total: number): QualityPart | null {
     poor: merged / total >= MUCH_MERGED,
   };
 }
+
+/** What the button says that stands for these parts of a result of connections or requests. */
+export function partsChip(parts: readonly QualityPart[], name = "Quality"): ChipText {
+  const said = ({ title, text }: QualityPart): string => `${title}: ${text}`;
+  const poor = parts.filter((part) => part.poor);
+  const [first] = poor;
+  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
+  return {
+    // A result that has not come has one part, which says so.
+    text:
+      first === undefined
+        ? `${name}: ${parts.length === 1 ? parts[0]!.text : "good"}`
+        : `▲ ${said(first)}${more}`,
+    whole: parts.map(said).join(", "),
+    poor: poor.length > 0,
+  };
+}

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { encryptedConnections, requestChip, requestQuality } from "./request_quality";
+import { partsChip } from "./quality";
+import { encryptedConnections, requestQuality } from "./request_quality";
 import { answer, EDGE } from "./requests_testing";
 
 const said = (change: Parameters<typeof answer>[0] = {}, tls = false) =>
@@ -101,12 +102,12 @@ it("marks what counts hardly depend on by no colour, and the button says the wor
   const { incomplete } = answer();
   const few = { connections_by_protocol, incomplete: { ...incomplete, undecoded_bytes: 4900 } };
   expect(said(few)).toContain("Undecoded: 4.8 KiB");
-  expect(requestChip(requestQuality(answer(few), false))).toMatchObject({
+  expect(partsChip(requestQuality(answer(few), false))).toMatchObject({
     text: "Quality: good",
     poor: false,
   });
   const many = { ...few, lost: 3, incomplete: { ...incomplete, undecoded_connections: 90 } };
   expect(said(many)).toContain("Undecoded: 90 connections !");
-  expect(requestChip(requestQuality(answer(many), false)).text).toBe("▲ Losses: 3 pieces lost and 1 more");
-  expect(requestChip(requestQuality(answer({ window: null }), false)).text).toBe("Quality: none yet");
+  expect(partsChip(requestQuality(answer(many), false)).text).toBe("▲ Losses: 3 pieces lost and 1 more");
+  expect(partsChip(requestQuality(answer({ window: null }), false)).text).toBe("Quality: none yet");
 });

@@ -2,7 +2,7 @@
 
 import type { TaskRequests } from "../api/types";
 import { bytes, count } from "./format";
-import type { ChipText, QualityPart } from "./quality";
+import type { QualityPart } from "./quality";
 import { protocolTitle } from "./requests";
 
 const plural = (number: number, one: string, more = `${one}s`): string =>
@@ -206,23 +206,6 @@ export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[
     ...(unbound === null ? [] : [unbound]),
     ...rarer(answer),
   ];
-}
-
-/** What the button says that stands for them. */
-export function requestChip(parts: readonly QualityPart[]): ChipText {
-  const said = ({ title, text }: QualityPart): string => `${title}: ${text}`;
-  const poor = parts.filter((part) => part.poor);
-  const [first] = poor;
-  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
-  return {
-    // A result that has not come has one part, which says so.
-    text:
-      first === undefined
-        ? `Quality: ${parts.length === 1 ? parts[0]!.text : "good"}`
-        : `▲ ${said(first)}${more}`,
-    whole: parts.map(said).join(", "),
-    poor: poor.length > 0,
-  };
 }
 
 /** Connections whose bytes are encrypted and were not read. */

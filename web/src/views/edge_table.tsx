@@ -5,17 +5,8 @@ import { useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeTable } from "../api/types";
 import { edgesById } from "../lib/edge_activity";
 import { badness, type Counters, countersOf, countersSince } from "../lib/edge_signals";
-import {
-  betweenText,
-  compareEdges,
-  type EdgeRow,
-  edgeRow,
-  endName,
-  matchesEdge,
-  unresolvedText,
-} from "../lib/edges";
+import { betweenText, compareEdges, type EdgeRow, edgeRow, endName, matchesEdge } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
-import { tableRemarks } from "../lib/kernel_table";
 import type { RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
 import { ContainerChip } from "./container_name";
@@ -158,61 +149,13 @@ const COLUMNS: readonly Column<ShownRow>[] = [
   },
 ];
 
-/** Not measured, with the reasons. */
-export function Remarks({ table }: { table: EdgeTable }) {
-  const unavailable = Object.entries(table.unavailable);
-  const unresolved = Object.entries(table.unresolved);
-  const sources = Object.entries(table.sources).filter(([, source]) => source === "system calls");
-  const { events, bytes: lost } = table.lost;
-  const kernel = tableRemarks(table.kernel_table);
-  const number = unavailable.length + unresolved.length + kernel.length + (events > 0 ? 1 : 0);
-  const missing = events > 0 || kernel.some(({ bad }) => bad);
-  if (number === 0) return null;
-  return (
-    <details class="remarks edge-remarks" open={missing}>
-      <summary>
-        Not measured<span class="badge">{number}</span>
-      </summary>
-      <ul>
-        {events > 0 && (
-          <li class="bad">
-            <b class="numeric">{count(events)}</b> reads and writes with {bytes(lost)} were lost: the kernel's
-            table of connections was full
-          </li>
-        )}
-        {kernel.map(({ text, bad }) => (
-          <li key={text} class={bad ? "bad" : "muted"}>
-            {visible(text)}
-          </li>
-        ))}
-        {unresolved.map(([what, connections]) => (
-          <li key={what}>
-            <b class="numeric">{count(connections)}</b> {visible(unresolvedText(what))}{" "}
-            <code class="muted">{visible(what)}</code>
-          </li>
-        ))}
-        {sources.length > 0 && (
-          <li class="muted">
-            Counted by system calls, because this kernel does not announce lengths:{" "}
-            {sources.map(([metric]) => visible(metric)).join(", ")}
-          </li>
-        )}
-        {unavailable.map(([metric, reason]) => (
-          <li key={metric}>
-            <code>{visible(metric)}</code> is not available: {visible(reason)}
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
 /** `empty` is said when there is no edge at all. */
 export function EdgeTableView({
   table,
   empty,
   origin,
   twin,
+  quality,
   window,
   hidden,
 }: {
@@ -220,6 +163,7 @@ export function EdgeTableView({
   empty: string;
   origin: EdgeOrigin;
   twin: ComponentChildren;
+  quality: ComponentChildren;
   window: RateWindow;
   hidden: number;
 }) {
@@ -263,8 +207,8 @@ export function EdgeTableView({
           {table.other === null ? "" : ` · ${count(table.other.edges)} silent ones added up`}
           {` · marks: trouble ${window.trouble.text}`}
         </span>
+        {quality}
       </div>
-      <Remarks table={table} />
       {rows.length === 0 ? (
         <Empty title={q !== "" ? "No edge matches the filter" : hidden > 0 ? "Nothing is active now" : empty}>
           {q !== "" && (

@@ -1,7 +1,7 @@
 // Edges as a map or as a table; one key goes from one to the other.
 
 import { useEffect, useMemo } from "preact/hooks";
-import type { EdgeTable, TaskRequests } from "../api/types";
+import type { EdgeTable, Task, TaskRequests } from "../api/types";
 import { edgesById, shownEdges } from "../lib/edge_activity";
 import { countedRequests } from "../lib/node_map_requests";
 import type { NetView } from "../lib/query_state";
@@ -11,6 +11,7 @@ import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
 import { Named } from "./container_name";
+import { EdgeQuality } from "./edge_quality";
 import { EdgeTableView } from "./edge_table";
 import { NodeMapView } from "./node_map_view";
 import { TopologyView } from "./topology";
@@ -63,6 +64,8 @@ interface Props {
   first: NetView;
   /** Requests of the edges; null where they are not looked at. */
   requests: TaskRequests | null;
+  /** Whose remarks stand behind the quality; null where they stand elsewhere, or there is no task. */
+  task: Task | null;
 }
 
 export function EdgesView(props: Props) {
@@ -116,7 +119,9 @@ export function EdgesView(props: Props) {
       )}
     </>
   );
-  const view = { ...props, table: shown, twin, window, hidden };
+  const name = props.requests === null ? "Quality" : "Connections";
+  const quality = <EdgeQuality table={table} task={props.task} name={name} />;
+  const view = { ...props, table: shown, twin, quality, window, hidden };
   return (
     <Named.Provider value={table.containers}>
       {net === "pods" ? (

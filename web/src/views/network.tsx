@@ -45,6 +45,7 @@ export function NetworkPage() {
         origin={{ id: "", live: true, seconds: secondsBetween(table.since_ns, null) }}
         first="pods"
         requests={null}
+        task={null}
       />
     </section>
   );
@@ -75,6 +76,7 @@ export function NetworkResult({ task, requests = null }: { task: Task; requests?
         origin={{ id: task.id, live: running, seconds: secondsBetween(task.started_at_ns, task.ended_at_ns) }}
         first={requests === null ? "map" : "pods"}
         requests={requests}
+        task={requests === null ? task : null}
       />
     </>
   );

@@ -12,7 +12,6 @@ import { useAnswer } from "../state/answer";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
-import { Remarks } from "./edge_table";
 import type { EdgeOrigin } from "./edges_view";
 import { type FlowLine, NodeMapPicture } from "./node_map";
 import { Empty } from "./states";
@@ -143,7 +142,7 @@ function FlowPanel({
 }
 
 export function NodeMapView(props: NodeMapViewProps) {
-  const { table, empty, origin, twin, window, hidden, requests } = props;
+  const { table, empty, origin, twin, quality, window, hidden, requests } = props;
   const { worst: signal, bad, node: picked } = route.value;
   const { value: overview } = useAnswer(api.overview, ({ is_on }) => is_on, [], OVERVIEW_MS);
   const known = processes.value ?? NO_PROCESSES;
@@ -189,8 +188,8 @@ export function NodeMapView(props: NodeMapViewProps) {
           {hidden > 0 && ` · ${count(hidden)} edges not active now`}
           {overview?.is_on === false && origin.live && " · without requests of pods: the overview is off"}
         </span>
+        {quality}
       </div>
-      <Remarks table={table} />
       {map.nodes.length === 0 ? (
         <Empty title={table.edges.length === 0 && hidden > 0 ? "Nothing is active now" : empty} />
       ) : (

@@ -10,7 +10,7 @@ import { chipText, lossesPart, mergedPart, namesPart, stacksPart } from "../lib/
 import { useNames } from "../state/symbols";
 import { NamesButton } from "./names";
 import { QualityMenu } from "./quality_menu";
-import { Facts, RemarkList, remarksOf } from "./task_facts";
+import { Facts, TaskRemarks } from "./task_facts";
 import { lossText, tableText } from "./task_state";
 
 export function QualityChip(props: {
@@ -37,11 +37,7 @@ export function QualityChip(props: {
   return (
     <QualityMenu chip={chip} parts={parts} before={<Facts task={task} />}>
       <NamesButton id={task.id} cut={cut} running={running} />
-      {remarksOf(task) > 0 && (
-        <div class="remarks">
-          <RemarkList task={task} />
-        </div>
-      )}
+      <TaskRemarks task={task} />
     </QualityMenu>
   );
 }

@@ -4,8 +4,9 @@ import { useMemo } from "preact/hooks";
 import { taskRequests } from "../api/requests";
 import type { Task, TaskRequests } from "../api/types";
 import { count, visible } from "../lib/format";
+import { partsChip } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";
-import { encryptedConnections, requestChip, requestQuality } from "../lib/request_quality";
+import { encryptedConnections, requestQuality } from "../lib/request_quality";
 import {
   edgeName,
   edgeOf,
@@ -30,10 +31,15 @@ import { SampleTable } from "./request_sample";
 import { Sidecars } from "./request_sidecar";
 import { RequestTrends } from "./request_trends";
 import { Empty, ErrorBox, Loading } from "./states";
+import { TaskRemarks, taskLosses } from "./task_facts";
 
-function Quality({ answer, tls }: { answer: TaskRequests; tls: boolean }) {
-  const parts = requestQuality(answer, tls);
-  return <QualityMenu chip={requestChip(parts)} parts={parts} />;
+function Quality({ answer, task }: { answer: TaskRequests; task: Task }) {
+  const parts = [...taskLosses(task), ...requestQuality(answer, task.requests?.tls ?? false)];
+  return (
+    <QualityMenu chip={partsChip(parts)} parts={parts}>
+      <TaskRemarks task={task} />
+    </QualityMenu>
+  );
 }
 
 /** Why there may be nothing to see, and what to do. */
@@ -115,7 +121,7 @@ function EdgeChip({ answer }: { answer: TaskRequests }) {
   );
 }
 
-function Bar({ answer, shown, tls }: { answer: TaskRequests; shown: string; tls: boolean }) {
+function Bar({ answer, shown, task }: { answer: TaskRequests; shown: string; task: Task }) {
   const { requests: tab, q, speaks, failing } = route.value;
   const protocols = protocolsOf(answer.operations);
   const tabs: readonly (readonly [RequestsTab, string])[] = [
@@ -171,7 +177,7 @@ function Bar({ answer, shown, tls }: { answer: TaskRequests; shown: string; tls:
       <span class="muted push" aria-live="off">
         {shown}
       </span>
-      <Quality answer={answer} tls={tls} />
+      <Quality answer={answer} task={task} />
     </div>
   );
 }
@@ -218,7 +224,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} operations`;
   return (
     <>
-      <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} tls={tls} />
+      <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} task={task} />
       <Latency answer={answer} />
       <RequestTrends answer={answer} />
       <Hellos answer={answer} />
@@ -244,7 +250,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   );
 }
 
-function Samples({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
+function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
   const { q, speaks, failing, edge } = route.value;
   const all = useMemo(() => sampleRows(answer.samples), [answer]);
   const rows = useMemo(
@@ -267,7 +273,7 @@ function Samples({ answer, task, tls }: { answer: TaskRequests; task: Task; tls:
       : "the slowest and the first failing of each edge";
   return (
     <>
-      <Bar answer={answer} shown={`${number}: ${kept}`} tls={tls} />
+      <Bar answer={answer} shown={`${number}: ${kept}`} task={task} />
       <SampleTable rows={rows} all={all} answer={answer} task={task} empty="No request was kept" />
     </>
   );
@@ -278,18 +284,18 @@ function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: b
     case "operations":
       return <Operations answer={answer} task={task} tls={tls} />;
     case "samples":
-      return <Samples answer={answer} task={task} tls={tls} />;
+      return <Samples answer={answer} task={task} />;
     case "sidecars":
       return (
         <>
-          <Bar answer={answer} shown={sumText(answer)} tls={tls} />
+          <Bar answer={answer} shown={sumText(answer)} task={task} />
           <Sidecars sidecars={answer.sidecars} />
         </>
       );
     case "connections":
       return (
         <>
-          <Bar answer={answer} shown={sumText(answer)} tls={tls} />
+          <Bar answer={answer} shown={sumText(answer)} task={task} />
           <NetworkResult task={task} requests={answer} />
         </>
       );

@@ -337,9 +337,9 @@ export function TaskPage({ id }: { id: string }) {
           aria-label="Progress of the task"
         />
       )}
-      {/* Of a profile they stand behind the chip of its quality, so that the graph gets the window. */}
+      {/* Those of a profile, and all remarks, stand behind the chip of the result's quality: the result gets the window. */}
       {!isProfile && <Facts task={task} />}
-      <Remarks task={task} reasonOnly={isProfile && task.state !== "failed"} />
+      <Remarks task={task} reasonOnly={task.state !== "failed"} />
       <KindResult task={task} />
     </section>
   );

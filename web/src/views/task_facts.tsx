@@ -2,9 +2,10 @@
 
 import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
+import { lossesPart, type QualityPart } from "../lib/quality";
 import { isFinal } from "../lib/task_list";
 import { knownNow } from "../state/silent";
-import { elapsedSeconds } from "./task_state";
+import { elapsedSeconds, lossText } from "./task_state";
 
 const CLOCKS = {
   "cpu-clock": "a timer of each CPU that ticks while the CPU works",
@@ -169,6 +170,21 @@ export function RemarkList({ task }: { task: Task }) {
         <li key={note}>{visible(note)}</li>
       ))}
     </ul>
+  );
+}
+
+/** What the task itself has lost, beside what its result counts; nothing without losses. */
+export function taskLosses(task: Task): QualityPart[] {
+  return task.losses.length === 0 ? [] : [{ ...lossesPart(task, lossText(task)), title: "Task" }];
+}
+
+/** The remarks of a task behind the chip of its quality. */
+export function TaskRemarks({ task }: { task: Task }) {
+  if (remarksOf(task) === 0) return null;
+  return (
+    <div class="remarks">
+      <RemarkList task={task} />
+    </div>
   );
 }
 

@@ -21,7 +21,6 @@ import { type Layout, layoutOf } from "../lib/topology_layout";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
-import { Remarks } from "./edge_table";
 import type { EdgeOrigin } from "./edges_view";
 import { Menu } from "./menu";
 import { Empty } from "./states";
@@ -126,6 +125,7 @@ export interface TopologyProps {
   empty: string;
   origin: EdgeOrigin;
   twin: ComponentChildren;
+  quality: ComponentChildren;
   window: RateWindow;
   /** Edges that are left out because nothing happens on them. */
   hidden: number;
@@ -151,7 +151,7 @@ export function useProcessKey(): string {
   return key;
 }
 
-export function TopologyView({ table, empty, origin, twin, window, hidden }: TopologyProps) {
+export function TopologyView({ table, empty, origin, twin, quality, window, hidden }: TopologyProps) {
   const { map: wanted, labels, worst: signal, bad, node: picked, local } = route.value;
   const known = processes.value ?? NO_PROCESSES;
   const processKey = useProcessKey();
@@ -195,8 +195,8 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
           {unresolved > 0 && ` · ${count(unresolved)} ends not resolved`}
           {table.other !== null && ` · ${count(table.other.edges)} silent edges not drawn`}
         </span>
+        {quality}
       </div>
-      <Remarks table={table} />
       {topology.pod === null ? (
         <Empty
           title={
