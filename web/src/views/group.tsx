@@ -190,20 +190,24 @@ function Card({ task }: { task: Task }) {
   );
 }
 
-export function StopAll({ running, text = "Stop all" }: { running: readonly Task[]; text?: string }) {
+/** A button that asks the agent to change something, and says why it did not. */
+function ChangeButton({ text, change }: { text: string; change: () => Promise<void> }) {
+  const [sending, setSending] = useState(false);
   const [error, setError] = useState<string | null>(null);
-  if (running.length === 0) return null;
-  const stop = async (): Promise<void> => {
+  const run = async (): Promise<void> => {
+    setSending(true);
+    setError(null);
     try {
-      for (const task of running) putTask(await api.stop(task.id));
+      await change();
     } catch (problem) {
       setError(problem instanceof Error ? problem.message : "failed");
     }
+    setSending(false);
   };
   return (
     <>
       <Changing>
-        <button type="button" onClick={stop}>
+        <button type="button" disabled={sending} onClick={() => void run()}>
           {text}
         </button>
       </Changing>
@@ -216,39 +220,25 @@ export function StopAll({ running, text = "Stop all" }: { running: readonly Task
   );
 }
 
+export function StopAll({ running, text = "Stop all" }: { running: readonly Task[]; text?: string }) {
+  if (running.length === 0) return null;
+  const stop = async (): Promise<void> => {
+    for (const task of running) putTask(await api.stop(task.id));
+  };
+  return <ChangeButton text={text} change={stop} />;
+}
+
 /** The tasks of a group once more, as a group of its own. */
 function RunAgain({ id, members }: { id: string; members: readonly Task[] }) {
-  const [sending, setSending] = useState(false);
-  const [error, setError] = useState<string | null>(null);
   const specs = members.flatMap((task) => specAgain(task) ?? []);
   if (specs.length === 0) return null;
-  const run = async (): Promise<void> => {
-    setSending(true);
-    setError(null);
+  const start = async (): Promise<void> => {
     const taken = new Set([...(tasks.peek()?.values() ?? [])].flatMap(({ group }) => group ?? []));
     const group = groupAgain(id, taken);
-    try {
-      for (const spec of specs) putTask(await api.create({ ...spec, group }));
-      openView({ view: "group", id: group });
-    } catch (problem) {
-      setError(problem instanceof Error ? problem.message : "failed");
-    }
-    setSending(false);
+    for (const spec of specs) putTask(await api.create({ ...spec, group }));
+    openView({ view: "group", id: group });
   };
-  return (
-    <>
-      <Changing>
-        <button type="button" disabled={sending} onClick={() => void run()}>
-          Run again
-        </button>
-      </Changing>
-      {error !== null && (
-        <span class="field-error" role="alert">
-          {error}
-        </span>
-      )}
-    </>
-  );
+  return <ChangeButton text="Run again" change={start} />;
 }
 
 export function GroupPage({ id }: { id: string }) {
