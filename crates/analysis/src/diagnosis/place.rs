@@ -22,8 +22,8 @@ const LONGEST_NAME: usize = 63;
 const POD_COLUMNS: usize = 120;
 /// Columns of what is configured now.
 const CONFIGURED: usize = 120;
-/// Kinds of which one object counts for a workload (`istioctl analyze`: IST0110, IST0159).
-const SINGLE: [&str; 2] = ["Telemetry", "Sidecar"];
+/// Kind of which the object is there already, under a name that is not known: its selector is what changes.
+const EXISTING: &str = "WasmPlugin";
 /// Whose pod templates can have annotations.
 const TEMPLATED: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
@@ -92,7 +92,8 @@ fn placed_setting(
     if object.kind == "Pod" {
         return (Reach::Workload, annotated(setting, now.as_deref(), pod));
     }
-    if object.has_selector {
+    let is_named = namespace.is_some() && pod.is_some_and(|pod| !labels(pod).is_empty());
+    if object.has_selector && !is_named {
         // It chooses others than this pod.
         setting.undo = saved(&object, &object.name, &object.namespace);
         return (Reach::Namespace, commented(setting, now.as_deref()));
@@ -107,29 +108,28 @@ fn placed_setting(
         );
         let labels = labels(pod);
         if let (Some((_, value)), Some(selector)) = (labels.first(), object.selector()) {
-            name = object_name(finding, value);
-            is_new = true;
-            yaml = yaml.replace(
-                &format!("\n  name: {}", object.name),
-                &format!("\n  name: {name}"),
-            );
+            if object.kind != EXISTING {
+                name = object_name(finding, value);
+                is_new = true;
+                yaml = yaml.replace(
+                    &format!("\n  name: {}", object.name),
+                    &format!("\n  name: {name}"),
+                );
+            }
             let mut chosen = format!("\nspec:\n  {selector}");
             for (label, value) in &labels {
                 // Writing to a String cannot fail.
                 let _infallible = write!(chosen, "\n      {label}: {value:?}");
             }
-            yaml = yaml.replacen("\nspec:", &chosen, 1);
+            yaml = without_selector(&yaml).replacen("\nspec:", &chosen, 1);
             reach = Reach::Workload;
             let all: Vec<String> = labels
                 .iter()
                 .map(|(label, value)| format!("{label}={value}"))
                 .collect();
             setting.scope = format!("the pods with {} in {namespace}", all.join(", "));
-            if SINGLE.contains(&object.kind.as_str()) {
-                setting.side_effects = format!(
-                    "{} Istio takes one {} for each workload: where there is one, add this to it.",
-                    setting.side_effects, object.kind
-                );
+            if let Some(more) = object.side_effects() {
+                setting.side_effects = format!("{} {more}", setting.side_effects);
             }
         } else {
             setting.scope = format!("{}; written for {namespace}", setting.scope);
@@ -234,15 +234,50 @@ impl Object {
         format!("{}.{}", self.kind.to_lowercase(), self.group)
     }
 
-    /// How objects of its kind choose workloads, up to the labels; `None` where they do not, and where the YAML chooses already.
+    /// How objects of its kind choose workloads, up to the labels; `None` where they do not.
     fn selector(&self) -> Option<&'static str> {
         match self.kind.as_str() {
-            _ if self.has_selector => None,
-            "Telemetry" | "ProxyConfig" => Some("selector:\n    matchLabels:"),
+            "Telemetry" | "ProxyConfig" | "WasmPlugin" | "AuthorizationPolicy" | "PodMonitor" => {
+                Some("selector:\n    matchLabels:")
+            }
             "EnvoyFilter" | "Sidecar" => Some("workloadSelector:\n    labels:"),
             _ => None,
         }
     }
+
+    /// What else to know where it is written for one workload.
+    fn side_effects(&self) -> Option<String> {
+        match self.kind.as_str() {
+            // `istioctl analyze`: IST0110, IST0159.
+            "Telemetry" | "Sidecar" => Some(format!(
+                "Istio takes one {} for each workload: where there is one, add this to it.",
+                self.kind
+            )),
+            "WasmPlugin" => {
+                Some("If this pod does not need the extension, choose the pods that do.".to_owned())
+            }
+            "AuthorizationPolicy" => Some(
+                "Requests to these pods that no ALLOW policy allows are denied from then on."
+                    .to_owned(),
+            ),
+            "PodMonitor" => Some(
+                "Another PodMonitor that chooses these pods still asks them: leave them out there."
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The YAML without the selector of the rules, which is an example.
+fn without_selector(yaml: &str) -> String {
+    let mut is_selector = false;
+    let kept = yaml.lines().filter(|line| {
+        let is_below = line.starts_with("   ");
+        is_selector = *line == "  selector:" || (is_selector && is_below);
+        !is_selector
+    });
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// The labels that choose the pod's workload, its name first; none where nothing names it.

@@ -164,7 +164,7 @@ fn names_that_kubernetes_does_not_allow_are_written_nowhere() {
             }),
             ..pod(&[("app", value)])
         };
-        for id in ["tracing", "throttled", "lua"] {
+        for id in ["tracing", "throttled", "lua", "filter_rbac"] {
             for setting in placed(id, Some(&pod)) {
                 let all = format!("{}{}{}", setting.yaml, setting.scope, setting.undo);
                 assert!(!all.contains("evil"), "{all}");
@@ -185,19 +185,75 @@ fn without_a_pod_the_rules_stand_as_they_are() {
 }
 
 #[test]
-fn a_release_alone_names_no_workload_and_a_selector_of_its_own_is_kept() {
+fn an_example_of_a_selector_is_replaced_by_the_labels_of_the_pod() {
+    let pod = pod(&[("app", "web")]);
+    let chosen = "metadata:\n  name: NAME\n  namespace: shop\nspec:\n  selector:\n    matchLabels:\n      app: \"web\"\n  ";
+    for (id, kind, name, rest, effects) in [
+        (
+            "wasm",
+            "WasmPlugin",
+            "example",
+            "url: oci://registry.example/plugin:1",
+            "choose the pods that do.",
+        ),
+        (
+            "filter_rbac",
+            "AuthorizationPolicy",
+            "filter-rbac-web",
+            "action: ALLOW\n  rules:\n",
+            "are denied from then on.",
+        ),
+        (
+            "admin",
+            "PodMonitor",
+            "admin-web",
+            "podMetricsEndpoints:\n    - path: /stats/prometheus\n      interval: 60s",
+            "leave them out there.",
+        ),
+    ] {
+        let settings = placed(id, Some(&pod));
+        let (at, setting) = settings
+            .iter()
+            .enumerate()
+            .find(|(_, setting)| setting.yaml.contains(&format!("\nkind: {kind}\n")))
+            .unwrap();
+        let expected = format!("{}{rest}", chosen.replace("NAME", name));
+        assert!(setting.yaml.contains(&expected), "{}", setting.yaml);
+        assert_eq!(
+            setting.yaml.matches("elector:").count(),
+            1,
+            "{}",
+            setting.yaml
+        );
+        assert_eq!(setting.scope, "the pods with app=web in shop");
+        assert!(
+            setting.side_effects.ends_with(effects),
+            "{}",
+            setting.side_effects
+        );
+        let is_kept = setting.undo.starts_with("Keep what is there");
+        assert_eq!(is_kept, kind == "WasmPlugin", "{}", setting.undo);
+        assert!(setting.undo.contains(" -n shop"), "{}", setting.undo);
+        assert_eq!(at, 0, "{id}: the narrowest scope comes first");
+    }
+}
+
+#[test]
+fn a_release_alone_names_no_workload_and_an_example_of_a_selector_is_kept() {
     let release = pod(&[("app.kubernetes.io/instance", "shop")]);
     let settings = placed("tracing", Some(&release));
     let yaml = &settings[0].yaml;
     assert!(yaml.contains("\n  namespace: shop\n"), "{yaml}");
     assert!(!yaml.contains("selector"), "{yaml}");
     assert!(settings[0].undo.starts_with("Keep what is there"));
-    let monitor = placed("admin", Some(&pod(&[("app", "web")])));
-    let mut monitor = monitor
-        .iter()
-        .filter(|setting| setting.yaml.contains("PodMonitor"));
-    let yaml = &monitor.next().unwrap().yaml;
-    assert!(yaml.contains("\n  namespace: istio-system\n"), "{yaml}");
+    for pod in [Some(&release), None] {
+        let settings = placed("admin", pod);
+        let mut settings = settings.iter();
+        let monitor = settings.find(|setting| setting.yaml.contains("PodMonitor"));
+        let yaml = &monitor.unwrap().yaml;
+        assert!(yaml.contains("\n  namespace: istio-system\n"), "{yaml}");
+        assert!(yaml.contains("key: istio-prometheus-ignore"), "{yaml}");
+    }
 }
 
 #[test]
