@@ -22,12 +22,15 @@ export interface KeyEntry {
 
 export interface KeyGroup {
   readonly title: string;
+  /** What explains this part of the page, in the sources; with the heading of a section. */
+  readonly document: readonly [file: string, section?: string] | null;
   readonly entries: readonly KeyEntry[];
 }
 
 export const KEYMAP: readonly KeyGroup[] = [
   {
     title: "Everywhere",
+    document: ["README.md", "More"],
     entries: [
       { keys: ["Ctrl-K"], what: "go to anything: process, pod, task, page", action: "palette" },
       { keys: ["/"], what: "search or filter on this page", action: "search" },
@@ -47,6 +50,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Tables",
+    document: null,
     entries: [
       { keys: ["↑", "↓"], either: true, what: "row up, row down" },
       { keys: ["PgUp", "PgDn"], either: true, what: "one page" },
@@ -56,6 +60,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Map of connections",
+    document: ["docs/network.md", "The map of the node"],
     entries: [
       { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next node or line" },
       { keys: ["Enter"], what: "details of it" },
@@ -64,6 +69,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Matrix of a diagnosis",
+    document: ["docs/diagnosis.md", "How a sample finds its cell"],
     entries: [
       { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next cell" },
       { keys: ["Home", "End"], either: true, what: "first, last cell of the row (Ctrl: of all)" },
@@ -72,6 +78,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Search",
+    document: ["docs/flame-graph.md"],
     entries: [
       { keys: ["text"], what: "part of a name, any case" },
       { keys: ["/regex/"], what: "regular expression, /regex/i without case" },
@@ -85,6 +92,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Time",
+    document: ["docs/flame-graph.md"],
     entries: [
       { keys: ["h"], what: "bars, sub-second map, threads" },
       { keys: ["←", "→", "↑", "↓"], either: true, what: "walk the cells, or frames in time order" },
@@ -96,6 +104,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Processes and threads",
+    document: ["docs/flame-graph.md"],
     entries: [
       { keys: ["↑", "↓"], either: true, what: "row up, row down" },
       { keys: ["←", "→"], either: true, what: "fold, unfold the process" },
@@ -105,6 +114,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Flame graph",
+    document: ["docs/flame-graph.md"],
     entries: [
       { keys: ["←", "→"], either: true, what: "frame left, right" },
       { keys: ["↑", "↓"], either: true, what: "up and down the stack" },
@@ -123,6 +133,7 @@ export const KEYMAP: readonly KeyGroup[] = [
   },
   {
     title: "Selected frame",
+    document: ["docs/flame-graph.md"],
     entries: [
       { keys: ["Shift", "F10"], what: "all that can be done with it (also the right button)" },
       { keys: ["s"], what: "its callers and callees (sandwich)" },

@@ -13,7 +13,7 @@ export function Help({ groups }: { groups?: readonly string[] }) {
   return (
     <Dialog title="Keys" class="help" onClose={close}>
       <div class="help-groups">
-        {KEYMAP.filter(({ title }) => groups?.includes(title) ?? true).map(({ title, entries }) => (
+        {KEYMAP.filter(({ title }) => groups?.includes(title) ?? true).map(({ title, document, entries }) => (
           <section key={title}>
             <h3>{title}</h3>
             <dl class="key-list">
@@ -28,6 +28,12 @@ export function Help({ groups }: { groups?: readonly string[] }) {
                 </div>
               ))}
             </dl>
+            {document !== null && (
+              <p class="muted small help-document">
+                More: <code>{document[0]}</code>
+                {document[1] !== undefined && `, “${document[1]}”`}
+              </p>
+            )}
           </section>
         ))}
       </div>
