@@ -9,6 +9,7 @@ use profiler_model::{
         OverviewLimit, OverviewPoint, OverviewRequests, OverviewRow, OverviewSegments,
         OverviewTime, Trouble, TroubleLevel,
     },
+    printable::printable_within,
 };
 
 use crate::diagnosis::proportion;
@@ -54,9 +55,34 @@ const LEAST_HISTORY: usize = 10;
 const LEAST_HISTORY_NS: u64 = 100_000_000_000;
 /// Requests from which on p95 is compared.
 const LEAST_REQUESTS: u64 = 20;
+/// Fewer cores keep nobody waiting.
+const LEAST_BUSY: f64 = 0.1;
+/// Columns of the title of the busiest row.
+const TITLE_COLUMNS: usize = 60;
+
+/// The row that uses most CPU, of the same reading.
+#[derive(Debug)]
+pub struct Busiest {
+    id: String,
+    title: String,
+    cores: f64,
+}
+
+/// `None` where no row uses enough to keep others waiting.
+pub fn busiest(rows: &[OverviewRow]) -> Option<Busiest> {
+    let known = rows
+        .iter()
+        .filter_map(|row| Some((row, row.cpu.cores.filter(|cores| *cores >= LEAST_BUSY)?)));
+    let (row, cores) = known.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    Some(Busiest {
+        id: row.id.clone(),
+        title: printable_within(&row.title, TITLE_COLUMNS),
+        cores,
+    })
+}
 
 /// What needs attention on a row, the worst first. The row's history is that before this reading.
-pub fn troubles(row: &OverviewRow) -> Vec<Trouble> {
+pub fn troubles(row: &OverviewRow, busiest: Option<&Busiest>) -> Vec<Trouble> {
     let mut found = Vec::new();
     if let Some(answered) = &row.answered {
         found.extend(errors(answered, "of its responses are errors (5xx)"));
@@ -70,7 +96,7 @@ pub fn troubles(row: &OverviewRow) -> Vec<Trouble> {
         }));
     }
     found.extend(row.cpu.limit.as_ref().and_then(limited));
-    found.extend(waiting(row));
+    found.extend(waiting(row, busiest));
     found.extend(row.segments.as_ref().and_then(retransmits));
     found.sort_by_key(|trouble| std::cmp::Reverse(trouble.level));
     found
@@ -262,7 +288,7 @@ fn limited(limit: &OverviewLimit) -> Option<Trouble> {
     })
 }
 
-fn waiting(row: &OverviewRow) -> Option<Trouble> {
+fn waiting(row: &OverviewRow, busiest: Option<&Busiest>) -> Option<Trouble> {
     let (waiting, cores) = (row.cpu.waiting?, row.cpu.cores?);
     if waiting < FEW_WAITING {
         return None;
@@ -278,10 +304,23 @@ fn waiting(row: &OverviewRow) -> Option<Trouble> {
     Some(Trouble {
         level,
         text: format!(
-            "its threads wait for a CPU {:.0} % of the time that they are runnable ({waiting:.2} threads on average)",
-            100.0 * share
+            "its threads wait for a CPU {:.0} % of the time that they are runnable ({waiting:.2} threads on average){}",
+            100.0 * share,
+            busiest.map_or_else(String::new, |busiest| most_cpu(row, busiest))
         ),
     })
+}
+
+/// Whose use of the machine a wait may be due to. Nothing where a limit of its own is in the way.
+fn most_cpu(row: &OverviewRow, busiest: &Busiest) -> String {
+    let Busiest { id, title, cores } = busiest;
+    if row.cpu.limit.as_ref().and_then(limited).is_some() {
+        String::new()
+    } else if *id == row.id {
+        format!("; it uses most CPU on this machine itself: {cores:.2} cores")
+    } else {
+        format!("; most CPU on this machine: {title}, {cores:.2} cores")
+    }
 }
 
 fn retransmits(segments: &OverviewSegments) -> Option<Trouble> {

@@ -45,7 +45,7 @@ fn requests(count: u64, errors: u64, p95_ms: f64) -> OverviewRequests {
 fn with(title: &str, change: impl FnOnce(&mut OverviewRow)) -> OverviewRow {
     let mut row = row(title);
     change(&mut row);
-    row.troubles = troubles(&row);
+    row.troubles = troubles(&row, None);
     row
 }
 
@@ -220,6 +220,37 @@ fn work_of_the_node_that_waits_is_never_bad() {
         texts(&waits(OverviewKind::Service))[0].0,
         TroubleLevel::Warning
     );
+}
+
+#[test]
+fn a_wait_names_the_row_that_uses_most_cpu() {
+    let uses = |title, cores| with(title, |row| row.cpu.cores = Some(cores));
+    let mut waits = uses("waits", 0.9);
+    waits.cpu.waiting = Some(0.4);
+    let said = |row: &OverviewRow, others: &[OverviewRow]| {
+        let rows = [others, std::slice::from_ref(row)].concat();
+        troubles(row, busiest(&rows).as_ref()).remove(0).text
+    };
+    let wait = "its threads wait for a CPU 31 % of the time that they are runnable (0.40 threads on average)";
+    let noisy = uses("chromium\n", 1.2);
+    assert_eq!(
+        said(&waits, &[uses("quiet", 0.3), noisy.clone()]),
+        format!("{wait}; most CPU on this machine: chromium\\x0a, 1.20 cores")
+    );
+    assert_eq!(
+        said(&waits, &[uses("quiet", 0.3)]),
+        format!("{wait}; it uses most CPU on this machine itself: 0.90 cores")
+    );
+    let mut limited = waits;
+    limited.cpu.limit = Some(limit(0.95, 0));
+    let of_limited = troubles(&limited, busiest(&[noisy]).as_ref());
+    assert!(
+        of_limited.iter().any(|trouble| trouble.text == wait),
+        "a limit of its own is in the way: {of_limited:?}"
+    );
+    let mut unknown = uses("unknown", 1.2);
+    unknown.cpu.cores = None;
+    assert!(busiest(&[uses("little", 0.05), unknown]).is_none());
 }
 
 #[test]

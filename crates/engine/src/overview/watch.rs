@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_analysis::overview::{arrange, summary, troubles};
+use profiler_analysis::overview::{Busiest, arrange, busiest, summary, troubles};
 use profiler_clock::{thread_cpu_ns, wall_ns};
 use profiler_host::{
     envoy_admin::is_envoy,
@@ -136,12 +136,12 @@ impl Watch {
         let mut segments = HashMap::new();
         let mut rows: Vec<OverviewRow> = groups
             .iter()
-            .map(|group| {
-                let mut row = row(group, &readings, self.segments_of(group, &mut segments));
-                self.complete(&mut row, read_ns, now);
-                row
-            })
+            .map(|group| row(group, &readings, self.segments_of(group, &mut segments)))
             .collect();
+        let busiest = busiest(&rows);
+        for row in &mut rows {
+            self.complete(row, busiest.as_ref(), read_ns, now);
+        }
         self.segments = segments;
         self.histories
             .retain(|_, history| now.duration_since(history.seen) < KEPT);
@@ -176,7 +176,13 @@ impl Watch {
         counts.since(*self.segments.get(&namespace)?)
     }
 
-    fn complete(&mut self, row: &mut OverviewRow, at_ns: u64, now: Instant) {
+    fn complete(
+        &mut self,
+        row: &mut OverviewRow,
+        busiest: Option<&Busiest>,
+        at_ns: u64,
+        now: Instant,
+    ) {
         let history = self
             .histories
             .entry(row.id.clone())
@@ -195,7 +201,7 @@ impl Watch {
             history.points.pop_front();
         }
         row.history = history.points.iter().copied().collect();
-        row.troubles = troubles(row);
+        row.troubles = troubles(row, busiest);
         if row.window_s.is_none() {
             return;
         }
