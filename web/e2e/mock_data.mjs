@@ -363,13 +363,25 @@ export const THREADS = [
   { pid: 4242, tid: 4242, process: "envoy", name: "envoy", samples: 2_300, activities: did(2_300) },
   { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700, activities: did(1_700) },
   { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000, activities: did(11_000) },
-].map((thread) => ({ ...thread, total_ns: thread.samples * 5e5 }));
+].map((thread) => ({ container: null, pod: null, ...thread, total_ns: thread.samples * 5e5 }));
+
+/** Of a pod that has ended: one without end has samples of it. */
+const ENDED = {
+  ...THREADS[0],
+  pid: 3131,
+  tid: 3131,
+  process: "cart",
+  name: "cart",
+  container: "e".repeat(64),
+  pod: "shop/cart-6c8f",
+};
 
 /** Of a result without waits nothing is known of what threads did. */
 export function threadsOf(task) {
   if (task.samples === 0) return [];
   const hasWaits = task.kind === "off_cpu" || task.kind === "wall";
-  return THREADS.map((thread) => (hasWaits ? thread : { ...thread, activities: [] }));
+  const threads = task.duration_s === null ? [...THREADS, ENDED] : THREADS;
+  return threads.map((thread) => (hasWaits ? thread : { ...thread, activities: [] }));
 }
 
 export function timeline(samples) {

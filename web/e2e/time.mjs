@@ -376,6 +376,8 @@ async function continuous(checks, page, mock, begun) {
     const clock = await page.locator("[data-clock]").textContent();
     assert(/\d\d:\d\d.* to now$/.test(clock), `the clock says: ${clock}`);
     const whose = page.getByLabel("Whose samples are shown");
+    const ended = await whose.locator('optgroup[label="Pods that have ended"] option').allTextContents();
+    assert(ended.join() === "shop/cart-6c8f", `pods that have ended: ${ended.join()}`);
     const pod = await whose.locator("optgroup[label=Pods] option").first().getAttribute("value");
     const filtered = await causing(page, /format=flamegraph&from=\d+/, () => whose.selectOption(pod));
     const containers = new URL(filtered.url()).searchParams.getAll("container");

@@ -15,7 +15,7 @@ import {
 
 function thread(pid: number, tid: number, process: string, name: string, samples: number): ProfileThread {
   const activities = [{ activity: "running" as const, total_ns: samples * 10 }];
-  return { pid, tid, process, name, activities, samples, total_ns: samples * 10 };
+  return { pid, tid, process, name, container: null, pod: null, activities, samples, total_ns: samples * 10 };
 }
 
 const THREADS = [

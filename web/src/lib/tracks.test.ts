@@ -6,7 +6,14 @@ import { hasParts, partsText, trackAmounts, trackParts } from "./tracks";
 const thread = (tid: number) => ({ pid: 10, tid, process: "envoy", name: `w${tid}` });
 const ROWS = trackRows(
   processTracks(
-    [1, 2, 3].map((tid) => ({ ...thread(tid), samples: 9 - tid, total_ns: 0, activities: [] })),
+    [1, 2, 3].map((tid) => ({
+      ...thread(tid),
+      samples: 9 - tid,
+      total_ns: 0,
+      activities: [],
+      container: null,
+      pod: null,
+    })),
     ({ samples }) => samples,
   ),
   () => true,

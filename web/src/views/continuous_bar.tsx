@@ -26,6 +26,37 @@ function endedOf(threads: readonly ProfileThread[], running: ReadonlySet<number>
   return [...ended].slice(0, MOST_PROCESSES).map(([pid, name]) => ({ pid, name }));
 }
 
+function PodOptions({
+  label,
+  pods,
+}: {
+  label: string;
+  pods: readonly { title: string; ids: readonly string[] }[];
+}) {
+  return (
+    pods.length > 0 && (
+      <optgroup label={label}>
+        {pods.map(({ title, ids }) => (
+          <option key={ids.join()} value={ids.join(",")}>
+            {title}
+          </option>
+        ))}
+      </optgroup>
+    )
+  );
+}
+
+/** Pods that have samples and none of whose containers run, by their names. */
+function endedPodsOf(threads: readonly ProfileThread[], running: ReadonlySet<string>) {
+  const ended = new Map<string, Set<string>>();
+  for (const { pod, container } of threads)
+    if (pod !== null && container !== null) ended.set(pod, (ended.get(pod) ?? new Set()).add(container));
+  return [...ended]
+    .filter(([, ids]) => [...ids].every((id) => !running.has(id)))
+    .map(([pod, ids]) => ({ title: visible(pod), ids: [...ids] }))
+    .sort((a, b) => a.title.localeCompare(b.title));
+}
+
 /** Whose samples are shown. `threads`: those of everything that is shown. */
 function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
   const { containers, pid } = route.value;
@@ -39,6 +70,7 @@ function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
     .filter(({ kind }) => kind === "pod")
     .map((pod) => ({ title: visible(pod.title), ids: containersOf(pod) }))
     .filter(({ ids }) => ids.length > 0);
+  const endedPods = endedPodsOf(all, new Set(named.flatMap(({ ids }) => ids)));
   const busiest = [...(processes.value?.values() ?? [])]
     .filter(({ kernel_thread }) => !kernel_thread)
     .sort(compareBy("-cpu"))
@@ -46,7 +78,7 @@ function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
   const value = pid !== null ? `pid ${pid}` : containers.length > 0 ? containers.join(",") : "";
   const known =
     value === "" ||
-    named.some(({ ids }) => ids.join(",") === value) ||
+    [...named, ...endedPods].some(({ ids }) => ids.join(",") === value) ||
     busiest.some((process) => process.pid === pid) ||
     ended.some((process) => process.pid === pid);
   const set = (next: string): void => {
@@ -68,15 +100,8 @@ function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
       >
         <option value="">everything</option>
         {!known && <option value={value}>{pid === null ? "one pod" : `process ${pid}`}</option>}
-        {named.length > 0 && (
-          <optgroup label="Pods">
-            {named.map(({ title, ids }) => (
-              <option key={ids.join()} value={ids.join(",")}>
-                {title}
-              </option>
-            ))}
-          </optgroup>
-        )}
+        <PodOptions label="Pods" pods={named} />
+        <PodOptions label="Pods that have ended" pods={endedPods} />
         <optgroup label="Processes, busiest first">
           {busiest.map(({ id, pid: own, comm }) => (
             <option key={id} value={`pid ${own}`}>

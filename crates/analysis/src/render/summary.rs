@@ -18,6 +18,8 @@ pub struct ThreadSummary {
     pub process: String,
     /// Name of the thread; untrusted text.
     pub name: String,
+    /// Id of the container of the process; empty outside of one.
+    pub container: String,
     pub samples: u64,
     pub total_ns: u64,
     /// Tells a reused pid apart.
@@ -181,6 +183,7 @@ pub(super) fn threads_by(profile: &Profile, value: Value) -> Vec<ThreadSummary> 
                 tid,
                 process: profile.text(process.comm).to_owned(),
                 name: profile.text(thread.name).to_owned(),
+                container: profile.text(process.container).to_owned(),
                 samples,
                 total_ns,
                 start_ticks,

@@ -1,6 +1,7 @@
 //! Tasks, their requests and their results.
 
 use profiler_analysis::{activities::Activities, render::summary::ThreadSummary};
+use profiler_host::container_names::ContainerDirectory;
 use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -320,6 +321,12 @@ pub(in crate::api) struct ProfileThread {
     pub(in crate::api) process: String,
     /// Name of the thread.
     pub(in crate::api) name: String,
+    /// Id of its container.
+    #[schema(required)]
+    pub(in crate::api) container: Option<String>,
+    /// `NAMESPACE/POD`, also of one that has ended; null where nothing has named it. Untrusted.
+    #[schema(required)]
+    pub(in crate::api) pod: Option<String>,
     pub(in crate::api) samples: u64,
     /// The time that these stand for.
     pub(in crate::api) total_ns: u64,
@@ -328,22 +335,31 @@ pub(in crate::api) struct ProfileThread {
 }
 
 impl ProfileThread {
-    pub(in crate::api) fn new(summary: ThreadSummary, activities: &Activities) -> Self {
+    pub(in crate::api) fn new(
+        summary: ThreadSummary,
+        activities: &Activities,
+        directory: &ContainerDirectory,
+    ) -> Self {
         let activities = activities.of_thread(&summary);
         let ThreadSummary {
             pid,
             tid,
             process,
             name,
+            container,
             samples,
             total_ns,
             ..
         } = summary;
+        let names = directory.by_id(&container);
+        let pod = names.as_ref().and_then(|names| names.pod.as_ref());
         Self {
             pid,
             tid,
             process,
             name,
+            pod: pod.map(|pod| format!("{}/{}", pod.namespace, pod.name)),
+            container: Some(container).filter(|id| !id.is_empty()),
             samples,
             total_ns,
             activities,

@@ -311,7 +311,7 @@ pub(in crate::api) async fn threads(
     let threads = blocking(move || summary::threads(&profile)).await?;
     let items = threads
         .into_iter()
-        .map(|thread| ProfileThread::new(thread, &activities))
+        .map(|thread| ProfileThread::new(thread, &activities, state.parts.table.names()))
         .collect();
     Ok(Json(ProfileThreadList { items }))
 }

@@ -74,8 +74,8 @@ async fn a_running_result_is_cut_by_thread_and_time() {
     assert_eq!(
         threads,
         json!({"items": [
-            {"pid": 1, "tid": 2, "process": "app", "name": "thread-2", "activities": [], "samples": 5, "total_ns": 50_000_000},
-            {"pid": 1, "tid": 1, "process": "app", "name": "thread-1", "activities": [], "samples": 3, "total_ns": 30_000_000}
+            {"pid": 1, "tid": 2, "process": "app", "name": "thread-2", "container": null, "pod": null, "activities": [], "samples": 5, "total_ns": 50_000_000},
+            {"pid": 1, "tid": 1, "process": "app", "name": "thread-1", "container": null, "pod": null, "activities": [], "samples": 3, "total_ns": 30_000_000}
         ]})
     );
     let timeline = api.get_json(&format!("/api/v1/tasks/{id}/timeline")).await;

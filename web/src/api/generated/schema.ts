@@ -2338,10 +2338,14 @@ export interface components {
         readonly ProfileThread: {
             /** @description What it did, idle waits included whatever is shown; empty where the result has no waits. */
             readonly activities: readonly components["schemas"]["ThreadActivity"][];
+            /** @description Id of its container. */
+            readonly container: string | null;
             /** @description Name of the thread. */
             readonly name: string;
             /** Format: int32 */
             readonly pid: number;
+            /** @description `NAMESPACE/POD`, also of one that has ended; null where nothing has named it. Untrusted. */
+            readonly pod: string | null;
             /** @description Name of the process. */
             readonly process: string;
             /** Format: int64 */
