@@ -52,7 +52,8 @@ fn costs(summary: &Summary<'_>) -> String {
                 format!("{samples} samples on a CPU; to say what costs most needs {FEWEST}")
             }
         };
-        let beside = findings.first().map_or_else(String::new, |finding| {
+        let mut real = findings.iter().filter(|finding| finding.severity != Severity::Info);
+        let beside = real.next().map_or_else(String::new, |finding| {
             format!(". Beside that stands out: {}", finding.title)
         });
         return format!("{who} has {samples}{beside}.");
