@@ -124,8 +124,12 @@ export async function request(
     return response;
   }
   const problem = await problemOf(response);
-  if (isWrongToken(problem)) listener("wrong_token");
-  else listener(response.status === 401 ? "missing_token" : "answered");
+  // Who has left does not know the reason: its reading was broken off.
+  init.signal?.throwIfAborted();
+  const wrong = isWrongToken(problem);
+  if (!wrong && response.status !== 401) listener("answered");
+  // That a token is refused which is not used any more is no news.
+  else if (token === currentToken()) listener(wrong ? "wrong_token" : "missing_token");
   throw new ProblemError(problem);
 }
 
