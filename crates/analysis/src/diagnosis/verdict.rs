@@ -52,7 +52,9 @@ fn costs(summary: &Summary<'_>) -> String {
                 format!("{samples} samples on a CPU; to say what costs most needs {FEWEST}")
             }
         };
-        let mut real = findings.iter().filter(|finding| finding.severity != Severity::Info);
+        let mut real = findings
+            .iter()
+            .filter(|finding| finding.severity != Severity::Info);
         let beside = real.next().map_or_else(String::new, |finding| {
             format!(". Beside that stands out: {}", finding.title)
         });
