@@ -193,7 +193,7 @@ describe("numbers of a diagnosis", () => {
     );
   });
 
-  it("name an upper bound of the saving, or that there is none", () => {
+  it("name about what is saved, or that it is not known", () => {
     expect(savingText(finding())).toBe("about 20.0 % of the CPU, 31.4 µs of each request");
     expect(savingText(finding({ saving: { percent: 20, us_per_request: null } }))).toBe(
       "about 20.0 % of the CPU",

@@ -2,7 +2,7 @@
 
 import type { Edge, EdgeTable } from "../api/types";
 import { unresolvedText } from "./edges";
-import { bytes, count } from "./format";
+import { bytes, count, plural } from "./format";
 import { tableRemarks } from "./kernel_table";
 import type { QualityPart } from "./quality";
 
@@ -33,9 +33,6 @@ const UNCOUNTED: ReadonlySet<string> = new Set([
   "stored_result_damaged",
   "times_left_out",
 ]);
-
-const plural = (number: number, one: string, more: string): string =>
-  `${count(number)} ${number === 1 ? one : more}`;
 
 const connectionsOf = ({ metrics: { client, server } }: Edge): number =>
   Math.max(client?.connections.count ?? 0, server?.connections.count ?? 0);

@@ -19,6 +19,11 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString();
 }
 
+/** 1, "piece" -> "1 piece"; `more` is what several are called. */
+export function plural(number: number, one: string, more = `${one}s`): string {
+  return `${count(number)} ${number === 1 ? one : more}`;
+}
+
 /** What the numbers of a flame graph count: samples, or time where one unit is a nanosecond. */
 export function amount(value: number, periodNs: number): string {
   return periodNs === 1 ? duration(value) : count(value);

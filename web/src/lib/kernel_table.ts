@@ -1,7 +1,7 @@
 // What the kernel's table of connections went through, in sentences: only what a reader must know of a result.
 
 import type { KernelTable } from "../api/types";
-import { count } from "./format";
+import { count, plural } from "./format";
 
 export interface TableRemark {
   readonly text: string;
@@ -9,8 +9,7 @@ export interface TableRemark {
   readonly bad: boolean;
 }
 
-const connections = (number: number): string =>
-  number === 1 ? "1 connection" : `${count(number)} connections`;
+const connections = (number: number): string => plural(number, "connection");
 
 export function tableRemarks(table: KernelTable): readonly TableRemark[] {
   const { refused, evicted, swept, missed_runs, delayed, capacity } = table;

@@ -1,12 +1,9 @@
 // How good a result of requests is: everything that was lost, left out or not understood, in words.
 
 import type { TaskRequests } from "../api/types";
-import { bytes, count } from "./format";
+import { bytes, count, plural } from "./format";
 import type { QualityPart } from "./quality";
 import { protocolTitle } from "./requests";
-
-const plural = (number: number, one: string, more = `${one}s`): string =>
-  `${count(number)} ${number === 1 ? one : more}`;
 
 /** Parts of all connections or requests: below these, counts and times are as good as whole. */
 const MUCH = 0.01;

@@ -125,12 +125,12 @@ impl Side {
 /// requests take is compared alone, where it is known.
 pub fn compare(a: &Side, b: &Side) -> Result<CheckupComparison, NotComparable> {
     let latency = latency(a, b);
-    let few = have_samples(a, b).err();
-    if let (Some(few), None) = (&few, &latency) {
-        return Err(few.clone());
-    }
+    let not_compared = match have_samples(a, b) {
+        Err(few) if latency.is_none() => return Err(few),
+        enough => enough.err().map(|few| few.to_string()),
+    };
     check_sides(a, b)?;
-    Ok(changes(a, b, latency, few.map(|few| few.to_string())))
+    Ok(changes(a, b, latency, not_compared))
 }
 
 fn changes(

@@ -15,7 +15,6 @@ use profiler_model::{
 use super::{
     DiagnosisRules,
     file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
-    interval::FEWEST,
     measures::{CountedStalls, Measured, Measurements},
 };
 
@@ -135,11 +134,8 @@ impl FindingContext<'_> {
             evidence,
             confidence,
             text,
-            of,
+            of: _,
         } = measured;
-        if entry.measure.is_share_of_work() && of < FEWEST {
-            return None;
-        }
         if estimate.low - entry.normal_percent < self.rules().threshold_percent {
             return None;
         }
@@ -296,9 +292,6 @@ impl FindingContext<'_> {
             return None;
         }
         let measured = self.facts.measure(entry.measure, &cells)?;
-        if entry.measure.is_share_of_work() && measured.of < FEWEST {
-            return None;
-        }
         let none = measured.estimate.low <= 0.0
             && (entry.measure == Measure::Imbalance || measured.estimate.value <= 0.0);
         (none && measured.of > 0).then(|| GoodNews {

@@ -17,7 +17,7 @@ use super::{
     DiagnosisRules,
     attribute::{Attributions, Grounds},
     file::Measure,
-    interval::proportion,
+    interval::{FEWEST, proportion},
     matrix::{CellSums, frame_text},
     network::Network,
 };
@@ -72,8 +72,13 @@ impl Measured {
 }
 
 impl Measurements<'_> {
-    /// The measure, or `None` when nothing that it needs is known.
+    /// The measure, or `None` when what it needs is not known, or too little of it.
     pub(super) fn measure(&self, measure: Measure, cells: &[CellChoice]) -> Option<Measured> {
+        let measured = self.measure_of(measure, cells);
+        measured.filter(|measured| !measure.is_share_of_work() || measured.of >= FEWEST)
+    }
+
+    fn measure_of(&self, measure: Measure, cells: &[CellChoice]) -> Option<Measured> {
         match measure {
             Measure::Share => self.share(cells),
             Measure::Switches => self.switches.and_then(|switches| switches.share_of(cells)),
