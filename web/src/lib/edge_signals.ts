@@ -4,7 +4,7 @@ import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { lostPackets } from "./drop_reasons";
 import { histogramOfSides } from "./edge_metrics";
 import { type Between, betweenText, percentile } from "./edges";
-import { bytes, count, duration } from "./format";
+import { bytes, count, duration, plural } from "./format";
 
 export type EdgeLabel = "bytes" | "ops" | "rtt" | "wait" | "connect" | "retransmits" | "drops" | "errors";
 export type EdgeSignal = "trouble" | "retransmits" | "drops" | "resets" | "errors" | "rtt";
@@ -212,7 +212,7 @@ export function troubleText(counters: Counters): string {
   ] as const;
   return parts
     .filter(([number]) => number !== null && number > 0)
-    .map(([number, name]) => `${count(number!)} ${name}${number === 1 ? "" : "s"}`)
+    .map(([number, name]) => plural(number!, name))
     .join(", ");
 }
 

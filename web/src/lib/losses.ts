@@ -1,7 +1,7 @@
 // The agent's losses in the header: each kind by itself, because they count different things.
 
 import type { Loss } from "../api/types";
-import { count } from "./format";
+import { count, plural } from "./format";
 
 export interface LossChip {
   readonly text: string;
@@ -26,7 +26,7 @@ export function lossChip(losses: readonly Loss[], before: readonly Loss[] | null
   );
   const sorted = [...(growing.length > 0 ? growing : losses)].sort((a, b) => b.count - a.count);
   const [first, ...others] = sorted as [Loss, ...Loss[]];
-  const more = others.length === 0 ? "" : ` + ${others.length} ${others.length === 1 ? "kind" : "kinds"}`;
+  const more = others.length === 0 ? "" : ` + ${plural(others.length, "kind")}`;
   const rise = first.count - (earlier.get(first.kind) ?? 0);
   return {
     text:

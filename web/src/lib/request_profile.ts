@@ -2,7 +2,7 @@
 
 import type { EdgeEnd, NamedContainers, RequestSample, Target, Task } from "../api/types";
 import { endName } from "./edges";
-import { count } from "./format";
+import { plural } from "./format";
 import type { PageState } from "./query_state";
 import { covers } from "./requests";
 
@@ -53,7 +53,7 @@ function helpOf({ kind, effective_frequency_hz, frequency_hz }: Task, length_ms:
   const hz = effective_frequency_hz ?? frequency_hz;
   if (hz === null) return "";
   const most = Math.ceil((length_ms / 1e3) * hz);
-  return `At ${hz} Hz at most ${count(most)} ${most === 1 ? "sample" : "samples"} of a thread in this time${kind === "wall" ? ", and its waits" : ""}`;
+  return `At ${hz} Hz at most ${plural(most, "sample")} of a thread in this time${kind === "wall" ? ", and its waits" : ""}`;
 }
 
 function linkOf(task: Task, kind: (typeof KINDS)[number], code: CodeOf): ProfileLink {

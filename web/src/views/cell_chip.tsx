@@ -1,6 +1,7 @@
 // Says that a profile is cut to one cell of a diagnosis, or to one process, and takes that away.
 
 import { cellText } from "../lib/cell";
+import { plural } from "../lib/format";
 import { patchRoute, route } from "../state/route";
 import { Icon } from "./icons";
 
@@ -24,10 +25,7 @@ export function CellChip() {
       {cell !== "" && <Chip words={cellText(cell)} away={() => patchRoute({ cell: "" })} />}
       {pid !== null && <Chip words={`process ${pid}`} away={() => patchRoute({ pid: null })} />}
       {containers.length > 0 && (
-        <Chip
-          words={containers.length === 1 ? "1 container" : `${containers.length} containers`}
-          away={() => patchRoute({ containers: [] })}
-        />
+        <Chip words={plural(containers.length, "container")} away={() => patchRoute({ containers: [] })} />
       )}
       <span class="muted">Graph, table, time and exports hold only these samples.</span>
     </p>

@@ -26,13 +26,13 @@ function endedOf(threads: readonly ProfileThread[], running: ReadonlySet<number>
   return [...ended].slice(0, MOST_PROCESSES).map(([pid, name]) => ({ pid, name }));
 }
 
-function PodOptions({
-  label,
-  pods,
-}: {
-  label: string;
-  pods: readonly { title: string; ids: readonly string[] }[];
-}) {
+interface PodOption {
+  title: string;
+  /** Its containers. */
+  ids: readonly string[];
+}
+
+function PodOptions({ label, pods }: { label: string; pods: readonly PodOption[] }) {
   return (
     pods.length > 0 && (
       <optgroup label={label}>
@@ -46,15 +46,27 @@ function PodOptions({
   );
 }
 
-/** Pods that have samples and none of whose containers run, by their names. */
-function endedPodsOf(threads: readonly ProfileThread[], running: ReadonlySet<string>) {
-  const ended = new Map<string, Set<string>>();
+/** Pods that run, also with containers of theirs that have ended, and pods that have samples and do not run any more. */
+function podOptions(
+  pods: readonly Pod[],
+  threads: readonly ProfileThread[],
+): { running: readonly PodOption[]; ended: readonly PodOption[] } {
+  const seen = new Map<string, Set<string>>();
   for (const { pod, container } of threads)
-    if (pod !== null && container !== null) ended.set(pod, (ended.get(pod) ?? new Set()).add(container));
-  return [...ended]
-    .filter(([, ids]) => [...ids].every((id) => !running.has(id)))
+    if (pod !== null && container !== null) seen.set(pod, (seen.get(pod) ?? new Set()).add(container));
+  const running = pods
+    .filter(({ kind }) => kind === "pod")
+    .map((pod) => ({
+      title: visible(pod.title),
+      ids: [...new Set([...containersOf(pod), ...(seen.get(pod.title) ?? [])])],
+    }))
+    .filter(({ ids }) => ids.length > 0);
+  const run = new Set(running.flatMap(({ ids }) => ids));
+  const ended = [...seen]
+    .filter(([, ids]) => [...ids].every((id) => !run.has(id)))
     .map(([pod, ids]) => ({ title: visible(pod), ids: [...ids] }))
     .sort((a, b) => a.title.localeCompare(b.title));
+  return { running, ended };
 }
 
 /** Whose samples are shown. `threads`: those of everything that is shown. */
@@ -66,19 +78,19 @@ function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
     if (threads !== null && containers.length === 0 && pid === null) setAll(threads);
   }, [threads, containers.length, pid]);
   const ended = endedOf(all, new Set([...(processes.value?.values() ?? [])].map((each) => each.pid)));
-  const named = (pods.value ?? [])
-    .filter(({ kind }) => kind === "pod")
-    .map((pod) => ({ title: visible(pod.title), ids: containersOf(pod) }))
-    .filter(({ ids }) => ids.length > 0);
-  const endedPods = endedPodsOf(all, new Set(named.flatMap(({ ids }) => ids)));
+  const offered = podOptions(pods.value ?? [], all);
   const busiest = [...(processes.value?.values() ?? [])]
     .filter(({ kernel_thread }) => !kernel_thread)
     .sort(compareBy("-cpu"))
     .slice(0, MOST_PROCESSES);
-  const value = pid !== null ? `pid ${pid}` : containers.length > 0 ? containers.join(",") : "";
+  // A link may have been made before a container of the pod was replaced.
+  const pod = [...offered.running, ...offered.ended].find(({ ids }) =>
+    containers.some((id) => ids.includes(id)),
+  );
+  const value = pid !== null ? `pid ${pid}` : (pod?.ids ?? containers).join(",");
   const known =
     value === "" ||
-    [...named, ...endedPods].some(({ ids }) => ids.join(",") === value) ||
+    pod !== undefined ||
     busiest.some((process) => process.pid === pid) ||
     ended.some((process) => process.pid === pid);
   const set = (next: string): void => {
@@ -100,8 +112,8 @@ function Filter({ threads }: { threads: readonly ProfileThread[] | null }) {
       >
         <option value="">everything</option>
         {!known && <option value={value}>{pid === null ? "one pod" : `process ${pid}`}</option>}
-        <PodOptions label="Pods" pods={named} />
-        <PodOptions label="Pods that have ended" pods={endedPods} />
+        <PodOptions label="Pods" pods={offered.running} />
+        <PodOptions label="Pods that have ended" pods={offered.ended} />
         <optgroup label="Processes, busiest first">
           {busiest.map(({ id, pid: own, comm }) => (
             <option key={id} value={`pid ${own}`}>

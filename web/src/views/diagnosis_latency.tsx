@@ -2,7 +2,7 @@
 
 import type { Diagnosis, LatencyActivity, LatencyInside, RequestLatency } from "../api/types";
 import { type Flame, reasonOf, share } from "../lib/diagnosis";
-import { count, duration, visible } from "../lib/format";
+import { count, duration, plural, visible } from "../lib/format";
 import {
   activityFlame,
   activityText,
@@ -107,8 +107,7 @@ function Inside({ inside, flame }: { inside: LatencyInside; flame: Flame }) {
       <h3>
         {name}{" "}
         <span class="muted">
-          {duration(mean_ns)} for each request, {count(threads)} {threads === 1 ? "thread" : "threads"} with
-          requests
+          {duration(mean_ns)} for each request, {plural(threads, "thread")} with requests
         </span>
       </h3>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}

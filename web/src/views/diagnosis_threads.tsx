@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import type { EventLoop, Workers, WorkerThread } from "../api/types";
 import { reasonOf, share, waitsWatched } from "../lib/diagnosis";
-import { count, duration, moment, visible } from "../lib/format";
+import { count, duration, moment, plural, visible } from "../lib/format";
 import { holdersLine } from "./cpu_contention";
 import { Unknown } from "./unknown";
 
@@ -195,9 +195,7 @@ function Stall({ stall }: { stall: EventLoop["stalls"][number] }) {
           <p class="muted">No sample fell into it: what held the thread is not known.</p>
         ) : (
           <>
-            <p class="muted small">
-              What {samples === 1 ? "1 sample" : `${count(samples)} samples`} saw, leaf first
-            </p>
+            <p class="muted small">What {plural(samples, "sample")} saw, leaf first</p>
             <ol class="stall-stack mono">
               {stack.map((frame, i) => (
                 <li key={i} class="wrap">

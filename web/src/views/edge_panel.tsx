@@ -3,7 +3,7 @@
 import type { Edge, EdgeEnd, EdgeSide, Histogram } from "../api/types";
 import { EDGE_METRICS, type MetricKey, type Times, timesOf } from "../lib/edge_metrics";
 import { bars, endName, errnoText, meanText } from "../lib/edges";
-import { bytes, count, duration, visible } from "../lib/format";
+import { bytes, count, duration, plural, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
 import { ContainerLine, useContainerOf } from "./container_name";
 import type { EdgeOrigin } from "./edges_view";
@@ -79,7 +79,7 @@ function Counters({ side, reasons }: { side: EdgeSide; reasons: Reasons }) {
   const transfer = (found: EdgeSide["write"]): string | null =>
     found === null
       ? null
-      : `${bytes(found.bytes)} in ${count(found.count)} ${found.count === 1 ? "call" : "calls"}${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
+      : `${bytes(found.bytes)} in ${plural(found.count, "call")}${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
   return (
     <dl class="pairs">
       <Pair title="Connections" value={`${count(connections.count)}, ${count(connections.open)} open`} />

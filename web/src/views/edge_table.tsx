@@ -6,7 +6,7 @@ import type { Edge, EdgeEnd, EdgeTable } from "../api/types";
 import { edgesById } from "../lib/edge_activity";
 import { badness, type Counters, countersOf, countersSince } from "../lib/edge_signals";
 import { betweenText, compareEdges, type EdgeRow, edgeRow, endName, matchesEdge } from "../lib/edges";
-import { bytes, count, duration, visible } from "../lib/format";
+import { bytes, count, duration, plural, visible } from "../lib/format";
 import type { RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
 import { ContainerChip } from "./container_name";
@@ -201,7 +201,7 @@ export function EdgeTableView({
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
         <span class="muted push" aria-live="off">
-          {rows.length === 1 ? "1 edge" : `${count(rows.length)} edges`}
+          {plural(rows.length, "edge")}
           {rows.length === all.length ? "" : ` of ${count(all.length)}`}
           {hidden === 0 ? "" : ` · ${count(hidden)} not active now`}
           {table.other === null ? "" : ` · ${count(table.other.edges)} silent ones added up`}

@@ -3,7 +3,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { type EdgeSignal, labelText, markText } from "../lib/edge_signals";
-import { count, cpu, visible } from "../lib/format";
+import { count, cpu, plural, visible } from "../lib/format";
 import type { Line } from "../lib/map_lines";
 import { type MapFlow, type MapNode, type NodeMap, waysThrough } from "../lib/node_map";
 import {
@@ -43,7 +43,7 @@ function nodeDetail({ kind, row, pod, addresses, title }: MapNode): string {
     return `${rate(requests.per_s)} req/s${p95}`;
   }
   if (row?.cpu.cores != null) return `CPU ${cpu(row.cpu.cores * 100)}`;
-  return `${count(pod?.processes ?? 0)} ${pod?.processes === 1 ? "process" : "processes"}`;
+  return `${plural(pod?.processes ?? 0, "process", "processes")}`;
 }
 
 function hasErrors({ row }: MapNode): boolean {

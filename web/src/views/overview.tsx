@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { checkups } from "../api/checkups";
 import { api } from "../api/client";
 import type { NodeOverview, OverviewLimit, OverviewRow, RowCheckup, Trouble } from "../api/types";
-import { clock, moment, visible } from "../lib/format";
+import { clock, moment, plural, visible } from "../lib/format";
 import {
   below,
   between,
@@ -217,7 +217,7 @@ function Row({
           <span class="muted">
             {row.workload === null ? "" : `${visible(row.workload)} · `}
             {row.kind === "pod" ? "" : `${row.kind} · `}
-            {row.processes === 1 ? "1 process" : `${row.processes} processes`}
+            {plural(row.processes, "process", "processes")}
           </span>
         </th>
         <td class="numeric" data-title="Requests/s">
@@ -347,7 +347,7 @@ function Found({ overview, q }: { overview: NodeOverview; q: string }) {
       {node.length > 0 && (
         <details class="overview-node" open={first.length === 0}>
           <summary>
-            Outside of pods: {node.length === 1 ? "1 group" : `${node.length} groups`} of processes
+            Outside of pods: {plural(node.length, "group")} of processes
             {cores !== null && `, ${cores.toFixed(2)} cores`}
           </summary>
           <Table label="Outside of pods" rows={node} overview={overview} failed={setFailure} />

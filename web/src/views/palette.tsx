@@ -199,7 +199,7 @@ export function Palette() {
       </div>
       {found.length === 0 && <p class="muted palette-none">Nothing has this name now.</p>}
       <p class="hidden" role="status">
-        {found.length === 1 ? "1 found" : `${found.length} found`}
+        {found.length} found
       </p>
     </Dialog>
   );

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { labelList, nameInPod, workloadTitle } from "../lib/container_names";
-import { bytes, visible } from "../lib/format";
+import { bytes, plural, visible } from "../lib/format";
 import { cores, type Member, type Pod, type PodRow, podRows } from "../lib/pods";
 import { cpuHistory, meta, pods } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
@@ -183,8 +183,8 @@ function PodHead({ pod }: { pod: Pod }) {
         {visible(pod.summary)}
       </span>
       <span class="muted">
-        {members.length === 1 ? "1 process" : `${members.length} processes`}
-        {containers > 0 && (containers === 1 ? ", 1 container" : `, ${containers} containers`)}
+        {plural(members.length, "process", "processes")}
+        {containers > 0 && `, ${plural(containers, "container")}`}
       </span>
       <span class="muted">{bytes(pod.rss_bytes)}</span>
       {kind === "pod" && (
@@ -281,7 +281,7 @@ export function PodsPage() {
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
         <span class="muted push" aria-live="off">
-          {real === 1 ? "1 pod" : `${real.toLocaleString()} pods`} · {shown.toLocaleString()} processes
+          {plural(real, "pod")} · {shown.toLocaleString()} processes
         </span>
       </div>
       {all !== null && real === 0 && q === "" && (

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { containerTip, titleParts, workloadTitle } from "../lib/container_names";
-import { bytes, cpu, shortId, visible } from "../lib/format";
+import { bytes, cpu, plural, shortId, visible } from "../lib/format";
 import { compareBy, filterOf, groupByContainer, type ProcessRow, searchText } from "../lib/process_list";
 import { cpuHistory, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
@@ -167,7 +167,7 @@ function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
           </span>
         </>
       )}
-      <span>{row.count === 1 ? "1 process" : `${row.count} processes`}</span>
+      <span>{plural(row.count, "process", "processes")}</span>
       <span>{cpu(row.cpu)} CPU</span>
       <span>{bytes(row.rss)}</span>
       {container !== null && (

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { taskRequests } from "../api/requests";
 import type { Task, TaskRequests } from "../api/types";
-import { count, visible } from "../lib/format";
+import { count, plural, visible } from "../lib/format";
 import { partsChip } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";
 import { encryptedConnections, requestQuality } from "../lib/request_quality";
@@ -188,7 +188,7 @@ function sumText(answer: TaskRequests): string {
   const rates = operationRows(answer).map(({ rate }) => rate);
   const known = rates.length > 0 && rates.every((rate) => rate !== null);
   const rate = known ? `, ${rateText(rates.reduce((sum, one) => sum + (one ?? 0), 0))}` : "";
-  return `${totalText(answer)}${rate}, ${errors === 1 ? "1 error" : `${count(errors)} errors`}`;
+  return `${totalText(answer)}${rate}, ${plural(errors, "error")}`;
 }
 
 /** Where the time of requests goes, a sentence for each process that they come to. */

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Container, ContainerNames, Process } from "../api/types";
 import { containerTitle, labelList, nameInPod } from "../lib/container_names";
-import { cpu, shortId, visible } from "../lib/format";
+import { cpu, plural, shortId, visible } from "../lib/format";
 import { cores } from "../lib/pods";
 import { compareBy, filterOf } from "../lib/process_list";
 import { podOf, type SelectorFields, type TaskForm } from "../lib/task_spec";
@@ -112,7 +112,7 @@ function ContainerPicker({ form, change }: Props) {
           <option key={container.id} value={container.id}>
             {container.names !== null && `${visible(container.names.title)} · `}
             {visible(shortId(container.id))} · {visible(container.runtime)} ·{" "}
-            {count === 1 ? "1 process" : `${count} processes`} · {cpu(busy)}
+            {plural(count, "process", "processes")} · {cpu(busy)}
           </option>
         ))}
       </select>
@@ -222,8 +222,7 @@ function Matched({ form, matched }: Props) {
   return (
     <div class="matched small" aria-live="off">
       <p class="muted">
-        {matched.length === 1 ? "1 process" : `${matched.length.toLocaleString()} processes`} now,{" "}
-        {cores(total)} cores; {later}
+        {plural(matched.length, "process", "processes")} now, {cores(total)} cores; {later}
       </p>
       {form.target !== "pids" && form.target !== "all" && matched.length > 0 && (
         <ul class="matched-list" aria-label="Matched processes">

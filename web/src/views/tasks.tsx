@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Task } from "../api/types";
-import { count, moment, visible } from "../lib/format";
+import { count, moment, plural, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { isFinal } from "../lib/task_list";
 import { targetNames, targetText } from "../lib/task_spec";
@@ -211,9 +211,7 @@ export function TasksPage() {
         <Changing>
           <ImportButton importing={importing} />
         </Changing>
-        <span class="muted push">
-          {rows.length === 1 ? "1 task" : `${rows.length.toLocaleString()} tasks`}
-        </span>
+        <span class="muted push">{plural(rows.length, "task")}</span>
       </div>
       <ImportError importing={importing} />
       {all === null ? (

@@ -1,7 +1,7 @@
 // The nodes of the map: processes as circles with their share of the CPU, peers as boxes.
 
 import { containerTip, containerTitle, podOrContainer } from "../lib/container_names";
-import { bytes, visible } from "../lib/format";
+import { bytes, plural, visible } from "../lib/format";
 import type { TopologyNode } from "../lib/topology";
 import type { CpuShare } from "../lib/topology_cpu";
 import { CENTER, nodeSize, type Place } from "../lib/topology_layout";
@@ -40,7 +40,7 @@ function nodeLabel(node: TopologyNode, cpu: CpuShare | null): string {
     node.why ?? ROLE_TEXT[node.role],
     node.purpose,
     cpu === null ? "" : cpuText(cpu),
-    `${node.edges} ${node.edges === 1 ? "edge" : "edges"}`,
+    `${plural(node.edges, "edge")}`,
     bytes(node.bytes),
   ];
   if (node.ports.length > 0) parts.push(`listens on port ${node.ports.join(", ")}`);
