@@ -6,8 +6,9 @@ use profiler_tests::{
     agent::{Agent, launch},
     assert_measured,
     folded::{Folded, is_function},
+    process::Running,
     wait::wait_until,
-    workload::{ThreadReport, Workload},
+    workload::{HOT_FUNCTIONS, ThreadReport, Workload},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -379,6 +380,42 @@ mod alone {
                     "{name}: {}",
                     all.summary()
                 );
+            }
+        }
+    }
+
+    /// A clock with one period meets a program whose cycle is one, two or half a period at the same places again and again.
+    #[test]
+    fn programs_in_step_with_the_clock_show_their_shares() {
+        const SECONDS: u64 = 30;
+        let agent = Agent::start().unwrap();
+        let targets = Targets::new();
+        // As long as two periods of 199 Hz, and as one of 99 Hz.
+        let programs = ["10050", "10101"].map(|cycle| {
+            let arguments = ["--cycle-us", cycle];
+            targets.shares(Workload::SharesC, &format!("cycle-{cycle}"), &arguments)
+        });
+        let pids = programs.each_ref().map(Running::pid);
+        let tasks = [99, 199, 1000].map(|hz| {
+            let specification = on_cpu(json!({ "pids": pids }), SECONDS, hz);
+            (hz, agent.api.create_task(&specification).unwrap())
+        });
+        for (_hz, id) in &tasks {
+            finish_task(&agent, id, SECONDS);
+        }
+        for report in programs.map(report_of) {
+            for (hz, id) in &tasks {
+                let path = format!("&pid={}", report.pid);
+                let folded = agent.api.folded(id, &path).unwrap();
+                let shares = report.shares();
+                for function in HOT_FUNCTIONS {
+                    let (seen, truth) = (folded.share(function), shares[function]);
+                    assert_measured!(
+                        (seen - truth).abs() <= 3.0,
+                        "{hz} Hz: {function} has {seen:.2} % of the samples and {truth:.2} % of the CPU time; {}",
+                        folded.summary()
+                    );
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
  * Burns CPU in three functions whose shares are known: each runs in slices that are measured with
  * the thread's own CPU clock, 60/30/10 by default, so the shares hold whatever the machine does.
  * Prints what it measured as one line of JSON when --seconds are over or SIGTERM arrives.
+ * With --cycle-us cycles have all this length, by the clock on the wall.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -41,6 +42,7 @@ struct worker {
 
 static atomic_int stopping;
 static int zero_fd;
+static uint64_t fixed_cycle_ns;
 static struct worker workers[MAX_THREADS];
 
 static uint64_t now_ns(clockid_t clock) {
@@ -104,8 +106,29 @@ __attribute__((noinline)) static uint64_t hot_kernel(struct worker *w, uint64_t 
     return now;
 }
 
+static uint64_t (*const functions[FUNCTIONS])(struct worker *, uint64_t) = {hot_sixty, hot_thirty, hot_ten, hot_kernel};
+
+/* Whatever was missed, the next cycle begins when it is due. */
+static void run_fixed_cycles(struct worker *w) {
+    uint64_t end = now_ns(CLOCK_MONOTONIC);
+    uint64_t now = cpu_ns();
+    while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+        for (int f = 0; f < FUNCTIONS; f++) {
+            end += fixed_cycle_ns * w->weight[f] / 100;
+            uint64_t wall = now_ns(CLOCK_MONOTONIC);
+            if (end <= wall) continue;
+            uint64_t begin = now;
+            now = functions[f](w, begin + (end - wall));
+            w->spent_ns[f] += now - begin;
+        }
+    }
+}
+
 __attribute__((noinline)) static void run_cycles(struct worker *w) {
-    uint64_t (*const functions[FUNCTIONS])(struct worker *, uint64_t) = {hot_sixty, hot_thirty, hot_ten, hot_kernel};
+    if (fixed_cycle_ns > 0) {
+        run_fixed_cycles(w);
+        return;
+    }
     uint64_t random = 88172645463325252u + (uint64_t)w->tid;
     uint64_t due[FUNCTIONS] = {0};
     uint64_t now = cpu_ns();
@@ -211,7 +234,8 @@ int main(int argc, char **argv) {
     static const struct option options[] = {
         {"seconds", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 't'},
         {"kernel", required_argument, NULL, 'k'},  {"depth", required_argument, NULL, 'd'},
-        {"fork-on-usr1", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+        {"fork-on-usr1", no_argument, NULL, 'f'},  {"cycle-us", required_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0}};
     double seconds = 3600;
     int threads = 1;
     int fork_on_usr1 = 0;
@@ -223,6 +247,7 @@ int main(int argc, char **argv) {
         case 'k': kernel = (uint64_t)atoi(optarg); break;
         case 'd': depth = (uint64_t)atoi(optarg); break;
         case 'f': fork_on_usr1 = 1; break;
+        case 'c': fixed_cycle_ns = (uint64_t)atoi(optarg) * 1000; break;
         default: return 2;
         }
     }

@@ -20,7 +20,11 @@ pub fn overview_table(overview: &Overview, rows: usize) -> Text {
         "{}",
         printable_within(&overview.summary, 4 * TROUBLE)
     ));
-    if let Some(target) = overview.rows.first().and_then(target) {
+    // Of a row that neither needs attention nor answers there is nothing to ask.
+    let first = overview.rows.first().filter(|row| {
+        !row.troubles.is_empty() || row.answered.is_some_and(|answered| answered.p95.is_some())
+    });
+    if let Some(target) = first.and_then(target) {
         text.line(format_args!("why: profiler-agent diagnose {target}"));
     }
     text.blank();

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd as _},
     time::Instant,
 };
 
@@ -17,6 +17,7 @@ use super::{
     load_error::LoadError,
     loaded,
     loaded_object::LoadedObject,
+    perf_event::{EventKind, PerfEvent},
     programs::{Group, Hook, ProgramRow, programs_of, row},
     tracefs::TraceFs,
 };
@@ -43,37 +44,10 @@ const TABLE: &str = "LOOPS";
 /// What to do where the tracepoints cannot be found.
 const REMEDY: &str = "mount tracefs at /sys/kernel/tracing, or run with CAP_SYS_ADMIN";
 
-const PERF_TYPE_TRACEPOINT: u32 = 2;
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
-/// `_IO('$', 0)` and `_IOW('$', 8, __u32)`.
-const PERF_EVENT_IOC_ENABLE: libc::Ioctl = 0x2400;
-const PERF_EVENT_IOC_SET_BPF: libc::Ioctl = 0x4004_2408;
-
-/// The first version of `struct perf_event_attr`.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct EventAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint: u32,
-    config1: u64,
-}
-
-/// Its length.
-const ATTRIBUTE_BYTES: u32 = 64;
-
-const _: () = assert!(size_of::<EventAttributes>() == ATTRIBUTE_BYTES as usize);
-
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
 pub struct EventLoopLinks {
-    _calls: Vec<OwnedFd>,
+    _calls: Vec<PerfEvent>,
     _exit: BtfTracePointLink,
 }
 
@@ -107,12 +81,18 @@ impl LoadedObject {
             let name = row.name;
             let program = self.call_program(name)?.fd();
             let program = program.map_err(|source| load_failed(name, source))?;
-            let program = program.as_fd().as_raw_fd();
+            let program = program.as_fd();
+            // The event is of one CPU; its program is of the tracepoint.
+            let cpu = online_cpus().first().copied().unwrap_or(0);
             for call in CALLS {
                 let number = tracefs.system_call(&format!("{prefix}{call}"));
                 if let Some(number) = number.map_err(failed)? {
-                    calls.push(attach(number, program).map_err(|error| {
-                        LoadError::NoEpoll(format!("attach {name} to {prefix}{call}: {error}"))
+                    let event = PerfEvent::attach(EventKind::Tracepoint { number }, cpu, program);
+                    calls.push(event.map_err(|error| {
+                        LoadError::NoEpoll(format!(
+                            "attach {name} to {prefix}{call}: {error}: {}",
+                            error.io_error
+                        ))
                     })?);
                 }
             }
@@ -158,45 +138,6 @@ impl LoadedObject {
             .try_into()
             .map_err(|source| load_failed(name, source))
     }
-}
-
-/// Runs a program at a tracepoint, on all CPUs, while the result lives.
-fn attach(tracepoint: u64, program: RawFd) -> io::Result<OwnedFd> {
-    let attributes = EventAttributes {
-        kind: PERF_TYPE_TRACEPOINT,
-        size: ATTRIBUTE_BYTES,
-        config: tracepoint,
-        ..EventAttributes::default()
-    };
-    // The event is of one CPU; its program is of the tracepoint.
-    let cpu = online_cpus().first().copied().unwrap_or(0);
-    // SAFETY: the attributes have the length that they say, and outlive the call.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            -1,
-            cpu,
-            -1,
-            PERF_FLAG_FD_CLOEXEC,
-        )
-    };
-    let number = i32::try_from(result).unwrap_or(-1);
-    if number < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor for us.
-    let event = unsafe { OwnedFd::from_raw_fd(number) };
-    for (request, argument) in [
-        (PERF_EVENT_IOC_SET_BPF, program),
-        (PERF_EVENT_IOC_ENABLE, 0),
-    ] {
-        // SAFETY: both requests take a number.
-        if unsafe { libc::ioctl(event.as_raw_fd(), request, argument) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(event)
 }
 
 fn load_failed(program: &'static str, source: ProgramError) -> LoadError {

@@ -21,6 +21,7 @@ mod offsets;
 mod payload;
 mod payload_records;
 mod perf;
+mod perf_event;
 mod programs;
 mod reader;
 mod sizes;

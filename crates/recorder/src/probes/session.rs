@@ -335,6 +335,7 @@ impl SampleSession {
 
     fn housekeeping(&mut self) {
         let now = Instant::now();
+        self.parts.source.vary(now);
         if now.duration_since(self.rotated) >= ROTATION || self.rows.stacks() > MAX_STACKS {
             self.rotated = now;
             if let Err(error) = self.parts.object.forget_sent() {
@@ -475,7 +476,7 @@ impl SampleSession {
         let parts = &mut self.parts;
         let now = monotonic_ns();
         let together = parts.source.measures_waits() && parts.object.stop_counting().is_ok();
-        parts.source.stop(&mut parts.object);
+        parts.source.stop();
         if together { now } else { monotonic_ns() }
     }
 

@@ -1,5 +1,7 @@
 //! What a session counts: ticks of a clock, waits of threads, or all that threads do.
 
+use std::time::Instant;
+
 use profiler_common::{
     contention::ContentionKey,
     off_cpu::{
@@ -117,13 +119,21 @@ impl Source {
         }
     }
 
-    /// Nothing more is counted from here on.
-    pub(super) fn stop(&mut self, object: &mut LoadedObject) {
+    /// Varies the clock.
+    pub(super) fn vary(&mut self, now: Instant) {
         match self {
-            Self::Ticks(sampling) => object.stop_sampling(sampling),
+            Self::Ticks(sampling) | Self::Wall { sampling, .. } => sampling.vary(now),
+            Self::Switches(_) => {}
+        }
+    }
+
+    /// Nothing more is counted from here on.
+    pub(super) fn stop(&mut self) {
+        match self {
+            Self::Ticks(sampling) => sampling.stop(),
             Self::Switches(switches) => switches.detach(),
             Self::Wall { sampling, switches } => {
-                object.stop_sampling(sampling);
+                sampling.stop();
                 switches.detach();
             }
         }
@@ -140,7 +150,7 @@ impl Source {
             Self::Ticks(sampling) => *sampling = object.sample(Sampler::OnCpu, frequency_hz)?,
             Self::Switches(_) => {}
             Self::Wall { sampling, .. } => {
-                object.stop_sampling(sampling);
+                sampling.stop();
                 *sampling = object.sample(Sampler::Wall, frequency_hz)?;
             }
         }

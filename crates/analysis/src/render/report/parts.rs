@@ -55,13 +55,18 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
     };
     let frames = few(*named_frames_percent, "the user frames have names");
     let stacks = few(Some(*complete_percent), "the stacks are complete");
+    let seconds = diagnosis.window.duration_s;
+    let basis = if *samples == 0 {
+        format!("No samples in {seconds:.1} s.")
+    } else {
+        format!(
+            "{samples} samples in {seconds:.1} s: {named_percent:.0} % of them can be diagnosed{frames}{stacks}."
+        )
+    };
     let mut blocks = vec![
         Block::Lead(plain(diagnosis.verdict.clone())),
         Block::Paragraph(plain(totals(&diagnosis.totals))),
-        Block::Paragraph(plain(format!(
-            "{samples} samples in {:.1} s: {named_percent:.0} % of them can be diagnosed{frames}{stacks}.",
-            diagnosis.window.duration_s
-        ))),
+        Block::Paragraph(plain(basis)),
     ];
     if let Some(supply) = supply {
         blocks.push(Block::Paragraph(quoted(supply.clone())));
