@@ -14,8 +14,10 @@ export interface QualityPart {
 
 /** Below this share a part is marked. */
 const GOOD_STACKS = 0.95;
-/** Sampled of the CPU time, in percent: outside of this range shares may be wrong. */
-const GOOD_COVERAGE: readonly [number, number] = [95, 105];
+/** Sampled of the CPU time: further from all of it, in percent, shares may be wrong. */
+const FAR_FROM_ALL = 5;
+/** Nor is it marked where chance may be the cause: so many standard deviations of as many samples. */
+const CHANCE = 3;
 const MUCH_MERGED = 0.02;
 /** So much lost of what was recorded is worth a word. */
 const MUCH_LOST = 0.01;
@@ -42,9 +44,10 @@ export function chipText(
 ): ChipText {
   const parts: { text: string; poor: boolean }[] = [];
   if (coverage !== null) {
-    const [least, most] = GOOD_COVERAGE;
     const { percent: sampled } = coverage;
-    parts.push({ text: `CPU time ${sampled.toFixed(1)} %`, poor: sampled < least || sampled > most });
+    const chance = (100 * CHANCE) / Math.sqrt(Math.max(1, samples));
+    const far = Math.abs(sampled - 100) > Math.max(FAR_FROM_ALL, chance);
+    parts.push({ text: `CPU time ${sampled.toFixed(1)} %`, poor: far });
   }
   if (names !== null && names.frames > 0)
     parts.push({ text: `names ${percent(names.exact + names.inferred, names.frames)}`, poor: isPoor(names) });
@@ -56,9 +59,10 @@ export function chipText(
   if (lost > MUCH_LOST * (samples + lost)) parts.push({ text: `${count(lost)} samples lost`, poor: true });
   const poor = parts.filter((part) => part.poor);
   const whole = parts.map(({ text }) => text).join(", ");
+  const [first] = poor;
+  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
   return {
-    text:
-      poor.length > 0 ? `▲ ${poor.map(({ text }) => text).join(", ")}` : `Quality: ${parts[0]?.text ?? "–"}`,
+    text: first === undefined ? `Quality: ${parts[0]?.text ?? "–"}` : `▲ ${first.text}${more}`,
     whole: whole === "" ? "not known yet" : whole,
     poor: poor.length > 0,
   };
