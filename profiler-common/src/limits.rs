@@ -80,6 +80,9 @@ pub const KERNEL_STACK_BYTES: u64 = 16 << 10;
 /// Depth of PID namespaces that the kernel allows (`MAX_PID_NS_LEVEL`).
 pub const MAX_PID_NAMESPACE_LEVELS: u32 = 32;
 
+/// Cgroups whose verdict is remembered, by a hash (a power of two): more than a node with 500 pods has.
+pub const CGROUP_VERDICTS: u32 = 4096;
+
 /// Ancestors of a cgroup that the filter climbs before it gives up.
 pub const MAX_CGROUP_DEPTH: u32 = 32;
 
@@ -136,7 +139,7 @@ const _: () = assert!(MAX_KERNEL_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(MAX_FRAME_POINTER_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(ROOT_FRAMES.is_power_of_two() && LEAF_FRAMES.is_multiple_of(ROOT_FRAMES));
 const _: () = assert!(MARKS.is_power_of_two() && KNOWN_WALKS.is_power_of_two());
-const _: () = assert!(RUNS_OF_CPU.is_power_of_two());
+const _: () = assert!(RUNS_OF_CPU.is_power_of_two() && CGROUP_VERDICTS.is_power_of_two());
 const _: () = assert!(KNOWN_READS.is_power_of_two());
 const _: () = assert!(KNOWN_SPAN_BYTES <= 8 * MAX_RECORD_FRAMES as u64);
 const _: () = assert!(CAPTURE_BUFFER_BYTES.is_power_of_two());

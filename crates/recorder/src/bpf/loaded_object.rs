@@ -62,6 +62,8 @@ pub struct LoadedObject {
     pub(super) measures_waits: bool,
     /// Calls of [`Self::forget_sent`].
     pub(super) rotations: u32,
+    /// How often cgroups were added to the filter.
+    pub(super) filter_changes: u32,
     /// Whether the program that looks at wakers is loaded.
     pub(super) knows_wakers: bool,
     /// Why waits cannot be measured.
@@ -257,7 +259,10 @@ impl LoadedObject {
     }
 
     pub fn add_cgroup(&mut self, id: u64) -> Result<(), LoadError> {
-        self.insert("FILTER_CGROUPS", id)
+        self.insert("FILTER_CGROUPS", id)?;
+        // Afterwards: verdicts of before are then those of another filter.
+        self.filter_changes = self.filter_changes.wrapping_add(1);
+        self.set_number("FILTER_CHANGES", 0, self.filter_changes)
     }
 
     fn insert<K: aya::Pod>(&mut self, map: &'static str, key: K) -> Result<(), LoadError> {

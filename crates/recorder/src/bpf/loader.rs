@@ -113,6 +113,7 @@ impl LoadedObject {
                 Counting::Waits | Counting::Wall | Counting::Everything(_)
             ),
             rotations: 0,
+            filter_changes: 0,
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,

@@ -9,6 +9,7 @@ use std::{path::PathBuf, process::Child, time::Duration};
 use anyhow::{Context as _, Result, bail, ensure};
 use profiler_tests::{
     agent::Agent,
+    cgroup::{Cgroup, memory_hierarchy},
     cleanup::{Guard, scratch_directory},
     mesh::{Mesh, MeshOptions},
     process::{Launch, Running},
@@ -36,16 +37,23 @@ enum Beside {
     Sampled,
     /// A task for a process that sleeps.
     TaskForAnother,
+    /// One for a container next door; both are as deep as Kubernetes has them.
+    TaskForAnotherContainer,
     /// `bpftrace`, counting this program's switches by both stacks.
     Peer,
 }
 
 /// Settings by name, with the share of the throughput that is to be kept.
-const ROWS: [(&str, Beside, Option<f64>); 5] = [
+const ROWS: [(&str, Beside, Option<f64>); 6] = [
     ("control", Beside::Nothing, None),
     ("every_wait", Beside::Task, Some(0.45)),
     ("sampled", Beside::Sampled, Some(0.75)),
     ("another_process", Beside::TaskForAnother, Some(0.90)),
+    (
+        "another_container",
+        Beside::TaskForAnotherContainer,
+        Some(0.95),
+    ),
     ("bpftrace_kstack_ustack", Beside::Peer, None),
 ];
 
@@ -138,7 +146,7 @@ struct Bench {
 /// What is to be ended after a run.
 enum Companion {
     None,
-    Agent(Box<Agent>, String, Option<Sleeper>),
+    Agent(Box<Agent>, String, Option<Sleeper>, Option<Cgroup>),
     Peer(Running),
 }
 
@@ -149,6 +157,13 @@ impl Sleeper {
     fn start() -> Result<Self> {
         let sleep = std::process::Command::new("sleep").arg("3600").spawn();
         Ok(Self(sleep.context("start sleep")?))
+    }
+
+    fn start_in(cgroup: &Cgroup) -> Result<Self> {
+        let sleeper = Self::start()?;
+        let procs = cgroup.path().join("cgroup.procs");
+        std::fs::write(procs, sleeper.0.id().to_string()).context("move sleep to its cgroup")?;
+        Ok(sleeper)
     }
 }
 
@@ -182,8 +197,17 @@ impl Bench {
 
     fn run(&self, beside: Beside) -> Result<Speed> {
         let milliseconds = format!("{:.0}", self.seconds * 1e3);
+        let container = |name: &str| {
+            Cgroup::create(
+                &memory_hierarchy(),
+                name,
+                "kubepods/burstable/pod0123/container",
+            )
+        };
+        let own = container("bench-switches")?;
         // Always the same CPU: the scheduler's choices are not what is measured.
         let mut program = Launch::new(std::path::Path::new("taskset"), TARGET, &self.folder)
+            .cgroup(own.path())
             .args(["--cpu-list", "1"])
             .args([&self.program])
             .args(["volley", &milliseconds])
@@ -198,14 +222,21 @@ impl Bench {
                 } else {
                     "sampled"
                 };
-                let id = start_task(&agent, &[program.pid()], mode)?;
-                Companion::Agent(Box::new(agent), id, None)
+                let id = start_task(&agent, &json!({ "pids": [program.pid()] }), mode)?;
+                Companion::Agent(Box::new(agent), id, None, None)
             }
             Beside::TaskForAnother => {
                 let agent = Agent::start()?;
                 let sleeper = Sleeper::start()?;
-                let id = start_task(&agent, &[sleeper.0.id()], "every")?;
-                Companion::Agent(Box::new(agent), id, Some(sleeper))
+                let id = start_task(&agent, &json!({ "pids": [sleeper.0.id()] }), "every")?;
+                Companion::Agent(Box::new(agent), id, Some(sleeper), None)
+            }
+            Beside::TaskForAnotherContainer => {
+                let agent = Agent::start()?;
+                let other = container("bench-next-door")?;
+                let sleeper = Sleeper::start_in(&other)?;
+                let id = start_task(&agent, &json!({ "cgroup": other.inside() }), "every")?;
+                Companion::Agent(Box::new(agent), id, Some(sleeper), Some(other))
             }
             Beside::Peer => Companion::Peer(self.peer()?),
         };
@@ -254,11 +285,14 @@ impl Companion {
                     peer.errors()
                 );
             }
-            Self::Agent(agent, id, _sleeper) => {
+            Self::Agent(agent, id, _sleeper, _cgroup) => {
                 agent.api.stop_task(&id)?;
                 let task = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
                 let samples = task["samples"].as_u64().unwrap_or(0);
-                if beside == Beside::TaskForAnother {
+                if matches!(
+                    beside,
+                    Beside::TaskForAnother | Beside::TaskForAnotherContainer
+                ) {
                     ensure!(samples < 100, "the agent saw {samples} switches: {task}");
                 } else {
                     ensure!(
@@ -278,11 +312,11 @@ impl Companion {
     }
 }
 
-/// Starts an endless task for all waits of processes.
-fn start_task(agent: &Agent, pids: &[u32], mode: &str) -> Result<String> {
+/// Starts an endless task for all waits of a target.
+fn start_task(agent: &Agent, target: &Value, mode: &str) -> Result<String> {
     let specification = json!({
         "kind": "off_cpu",
-        "target": { "pids": pids },
+        "target": target,
         "duration_s": null,
         "off_cpu_mode": mode,
     });
@@ -305,7 +339,7 @@ fn mesh(options: &Options) -> Result<Vec<Figure>> {
     let run = |profiled: bool| -> Result<(f64, f64)> {
         let agent = Agent::start()?;
         let task = profiled
-            .then(|| start_task(&agent, &envoys, "every"))
+            .then(|| start_task(&agent, &json!({ "pids": envoys }), "every"))
             .transpose()?;
         let cpu = || -> Result<f64> { Ok(cpu_seconds(envoys[0])? + cpu_seconds(envoys[1])?) };
         let before = cpu()?;
@@ -367,7 +401,7 @@ fn chains() -> Result<f64> {
         .args(["chains"])
         .start()?;
     program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
-    let id = start_task(&agent, &[program.pid()], "every")?;
+    let id = start_task(&agent, &json!({ "pids": [program.pid()] }), "every")?;
     program.signal(Signal::USR1)?;
     program.wait_for_line(LIMIT, |line| WaitsReport::parse(line).ok())?;
     agent.api.stop_task(&id)?;
