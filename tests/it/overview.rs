@@ -291,7 +291,7 @@ fn lost_segments_and_a_used_up_quota_are_said_of_those_who_have_them() {
     );
     assert!(output.contains("more (--rows)"), "{output}");
     assert!(
-        output.contains("why: profiler-agent diagnose --pid "),
+        output.contains("to look closer: profiler-agent diagnose --pid "),
         "{output}"
     );
     // The load goes on in spite of what is lost.

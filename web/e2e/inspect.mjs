@@ -28,7 +28,9 @@ export async function assertFits(page, width) {
     };
     return [...document.querySelectorAll("main *")]
       .filter((each) => each.getBoundingClientRect().right > limit + 1 && !inPart(each))
-      .map((each) => `${each.tagName.toLowerCase()}.${each.className} to ${each.getBoundingClientRect().right}`);
+      .map(
+        (each) => `${each.tagName.toLowerCase()}.${each.className} to ${each.getBoundingClientRect().right}`,
+      );
   }, width);
   assert(culprits.length === 0, `wider than ${width}: ${culprits.slice(0, 3).join(", ")}`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);

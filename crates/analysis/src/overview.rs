@@ -188,11 +188,15 @@ fn slowest(rows: &[OverviewRow]) -> Option<String> {
         .iter()
         .rev()
         .max_by(|(_, a), (_, b)| a.to_ms.total_cmp(&b.to_ms))?;
-    let who = match all.len() {
+    let of = match all.len() {
         1 => String::new(),
-        _ => format!("; slowest is {}", row.title),
+        all => format!("slowest of {all} is "),
     };
-    Some(format!("{who}, p95 up to {} ms", milliseconds(p95.to_ms)))
+    Some(format!(
+        "; {of}{}, p95 up to {} ms",
+        row.title,
+        milliseconds(p95.to_ms)
+    ))
 }
 
 fn counted(count: usize, one: &str, several: &str) -> String {
@@ -317,7 +321,7 @@ fn most_cpu(row: &OverviewRow, busiest: &Busiest) -> String {
     if row.cpu.limit.as_ref().and_then(limited).is_some() {
         String::new()
     } else if *id == row.id {
-        format!("; it uses most CPU on this machine itself: {cores:.2} cores")
+        format!("; nothing on this machine uses more CPU: {cores:.2} cores")
     } else {
         format!("; most CPU on this machine: {title}, {cores:.2} cores")
     }

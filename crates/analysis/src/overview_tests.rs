@@ -117,7 +117,7 @@ fn a_healthy_pod_is_not_accused() {
     }
     assert_eq!(
         summary(&rows),
-        "Nothing needs attention: 8 pods, 702 requests/s answered; slowest is as slow as always, p95 up to 121 ms."
+        "Nothing needs attention: 8 pods, 702 requests/s answered; slowest of 7 is as slow as always, p95 up to 121 ms."
     );
 }
 
@@ -239,7 +239,7 @@ fn a_wait_names_the_row_that_uses_most_cpu() {
     );
     assert_eq!(
         said(&waits, &[uses("quiet", 0.3)]),
-        format!("{wait}; it uses most CPU on this machine itself: 0.90 cores")
+        format!("{wait}; nothing on this machine uses more CPU: 0.90 cores")
     );
     let mut limited = waits;
     limited.cpu.limit = Some(limit(0.95, 0));

@@ -129,16 +129,33 @@ impl CpuHolderKind {
 }
 
 impl CpuContention {
-    /// `chromium 6.1 s, node 4.0 s, not known 0.2 s`: the first `most` of them, the others in one. Empty where nothing
+    /// `chromium 6.1 s, node 4.0 s, not known 0.2 s`: the first `most` of them, those with one name together, the others in one. Empty where nothing
     /// waited.
     pub fn line(&self, most: usize) -> String {
         let of = |text: &str, ns: u64| format!("{text} {}", short_time(ns));
-        let (named, others) = self.holders.split_at(most.min(self.holders.len()));
+        let mut by_title: Vec<(&str, u64, u64)> = Vec::new();
+        for holder in &self.holders {
+            match by_title
+                .iter_mut()
+                .find(|(title, ..)| *title == holder.title)
+            {
+                Some((_, number, ns)) => {
+                    *number += 1;
+                    *ns = ns.saturating_add(holder.ns);
+                }
+                None => by_title.push((&holder.title, 1, holder.ns)),
+            }
+        }
+        by_title.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
+        let (named, others) = by_title.split_at(most.min(by_title.len()));
         let mut parts: Vec<String> = named
             .iter()
-            .map(|holder| of(&holder.title, holder.ns))
+            .map(|(title, number, ns)| match number {
+                1 => of(title, *ns),
+                number => of(&format!("{title} ({number} processes)"), *ns),
+            })
             .collect();
-        let others_ns: u64 = others.iter().map(|holder| holder.ns).sum();
+        let others_ns: u64 = others.iter().map(|(.., ns)| ns).sum();
         if others_ns > 0 {
             parts.push(of("others", others_ns));
         }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use profiler_analysis::{
     idle::IdleRules,
@@ -130,6 +130,13 @@ fn record(
     }
     let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration()))?;
+    if recorded.profile.samples.is_empty() && args.event_loop_stalls.is_none() {
+        for note in &recorded.notes {
+            terminal::err_line(format_args!("note: {note}"));
+        }
+        let output = args.output.display();
+        bail!("no samples: the target did nothing, or is not there; {output} is left as it was");
+    }
     // What is reported about the recording is about all of it.
     let mut summary = summary(&recorded, clock, args);
     if args.event_loop_stalls.is_some() {
@@ -201,7 +208,8 @@ struct Recorded {
 async fn collect(mut collection: Collection, duration: Duration) -> Result<Recorded> {
     let began = Instant::now();
     let bar = progress_bar(duration);
-    let mut notes = std::mem::take(&mut collection.notes);
+    // Said at the end; what comes later is said at once.
+    let notes = std::mem::take(&mut collection.notes);
     let mut builder: Option<ProfileBuilder> = None;
     let mut samples = 0;
     let mut waits = WaitCounts::default();
@@ -225,7 +233,6 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 }
                 for note in chunk.notes {
                     bar.suspend(|| terminal::err_line(format_args!("note: {note}")));
-                    notes.push(note);
                 }
                 let Part::Samples(part) = chunk.part else { continue };
                 samples += part.profile.total_count();
@@ -317,16 +324,6 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
             profile.threads.len(),
             args.frequency
         )),
-    }
-    if samples == 0 {
-        let nothing = match args.kind {
-            RecordKind::OnCpu => {
-                "no samples: the target used no CPU time while it was recorded, or had ended"
-            }
-            RecordKind::OffCpu => "no switches: the target ran or slept all the time, or had ended",
-            RecordKind::Wall => "no time: the target slept all the time, or had ended",
-        };
-        text.line(format_args!("{nothing}"));
     }
     let contention = profile.cpu_contention(|_| true);
     if contention.known_ns > 0 {

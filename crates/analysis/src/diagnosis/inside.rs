@@ -41,7 +41,7 @@ const IDLE_PERCENT: f64 = 150.0;
 /// Another thread may be what requests wait for from this part of their unexplained time on.
 const OTHER_PERCENT: f64 = 20.0;
 const TIMER: &str = "perhaps for a timer: nothing else was seen to work for it";
-const LIMIT: &str = "perhaps by a connection pool, a limit or a timer";
+const LIMIT: &str = "perhaps by a connection pool, a limit, a fault filter or a timer";
 const IDLE_LOCK: &str =
     "perhaps for a lock, in which its threads also wait when they have nothing to do";
 const QUOTA: &str = "its quota being used up";

@@ -99,7 +99,7 @@ fn costs(summary: &Summary<'_>) -> String {
                 .us_per_request
                 .map_or_else(String::new, |us| format!(", {us:.1} us of each request"));
             format!(
-                "{} of the CPU time of {who}; about {:.1} %{each} could be saved",
+                "{} of the CPU time of {who}; about {:.1} %{each}, or more can be saved",
                 first.share_text(),
                 saving.percent
             )

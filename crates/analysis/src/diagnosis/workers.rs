@@ -56,6 +56,9 @@ pub(super) fn workers(
         add_waits(rules, profile, &mut threads);
     }
     let window_ns = input.window_ns();
+    // Of a time of their own: waits are watched a little longer.
+    let waits_ns = waits.map_or(0, |profile| profile.to_ns.saturating_sub(profile.from_ns));
+    let waits_ns = waits_ns.max(window_ns);
     let all_ns = threads
         .values()
         .map(|sum| sum.on_cpu_ns)
@@ -66,7 +69,7 @@ pub(super) fn workers(
         .map(|(key, sum)| {
             let observed = totals::of_thread(input, key.pid, key.tid);
             let queued = observed.and_then(|(_, queued)| queued);
-            let by_waits = || waits.map(|_| percent(sum.runnable_ns, window_ns));
+            let by_waits = || waits.map(|_| percent(sum.runnable_ns, waits_ns));
             let mut waits: Vec<WorkerWait> = sum
                 .waits
                 .iter()
@@ -74,7 +77,7 @@ pub(super) fn workers(
                     reason: reason.name().to_owned(),
                     count: *count,
                     ns: *ns,
-                    share_percent: percent(*ns, window_ns),
+                    share_percent: percent(*ns, waits_ns),
                 })
                 .collect();
             waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns));

@@ -25,7 +25,9 @@ pub fn overview_table(overview: &Overview, rows: usize) -> Text {
         !row.troubles.is_empty() || row.answered.is_some_and(|answered| answered.p95.is_some())
     });
     if let Some(target) = first.and_then(target) {
-        text.line(format_args!("why: profiler-agent diagnose {target}"));
+        text.line(format_args!(
+            "to look closer: profiler-agent diagnose {target}"
+        ));
     }
     text.blank();
     text.line(format_args!(

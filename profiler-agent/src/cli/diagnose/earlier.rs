@@ -4,10 +4,12 @@ use std::{fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use profiler_analysis::comparison::{Side, SideProcess, SideRow, Which, check_samples};
+use profiler_host::process::accounting::cpu_time;
 use profiler_model::{
     comparison::FindingName,
     diagnosis::{Diagnosis, Estimate, Measurement},
     latency::Latency,
+    printable::printable,
 };
 use serde::Deserialize;
 
@@ -34,8 +36,12 @@ struct Document {
     not_measured: Option<Vec<Measurement>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Process {
+    pid: u32,
+    /// Missing in documents made by hand.
+    #[serde(default)]
+    start_ticks: u64,
     comm: String,
     exe: String,
     rule_set: String,
@@ -75,8 +81,36 @@ struct Titled {
     title: String,
 }
 
+/// An earlier diagnosis, and a word about it where it is not of what is diagnosed now.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    pub(super) side: Side,
+    processes: Vec<Process>,
+}
+
+impl Earlier {
+    /// A process of it that still runs and was not looked at now: two processes are compared, not one before and after.
+    pub(super) fn other(&self, now: &Diagnosis) -> Option<String> {
+        let runs = |Process {
+                        pid, start_ticks, ..
+                    }: &&Process| {
+            cpu_time(*pid).is_ok_and(|time| time.start_ticks == *start_ticks)
+        };
+        let other = self.processes.iter().find(runs)?;
+        let mut seen = now.processes.iter().chain(&now.other_processes);
+        let is_seen = seen.any(|process| process.pid == other.pid);
+        (!is_seen).then(|| {
+            format!(
+                "{} ({}), which still runs",
+                printable(&other.comm),
+                other.pid
+            )
+        })
+    }
+}
+
 /// Reads a document from a file.
-pub(super) fn read(path: &Path) -> Result<Side> {
+pub(super) fn read(path: &Path) -> Result<Earlier> {
     let said = || format!("--compare {}", path.display());
     let file = File::open(path).with_context(said)?;
     let mut text = String::new();
@@ -88,12 +122,12 @@ pub(super) fn read(path: &Path) -> Result<Side> {
         "{}: it has more than {LIMIT} bytes",
         said()
     );
-    let side = parse(&text).with_context(said)?;
-    check_samples(Which::Earlier, &side).with_context(said)?;
-    Ok(side)
+    let earlier = parse(&text).with_context(said)?;
+    check_samples(Which::Earlier, &earlier.side).with_context(said)?;
+    Ok(earlier)
 }
 
-fn parse(text: &str) -> Result<Side> {
+fn parse(text: &str) -> Result<Earlier> {
     let other = "is not a diagnosis, as `diagnose --json` and the API write them";
     let Versioned { version } = serde_json::from_str(text).context(other)?;
     ensure!(
@@ -113,7 +147,7 @@ fn parse(text: &str) -> Result<Side> {
         latency,
         not_measured,
     } = document;
-    Ok(Side {
+    let side = Side {
         samples: coverage.samples,
         cpu_cores: totals.cpu_cores,
         cpu_us_per_request: totals.cpu_us_per_request,
@@ -126,7 +160,8 @@ fn parse(text: &str) -> Result<Side> {
         other_processes: other_processes.iter().map(named).collect(),
         latency: Side::latency_of(&latency),
         not_measured,
-    })
+    };
+    Ok(Earlier { side, processes })
 }
 
 fn named(process: &Process) -> SideProcess {
@@ -135,6 +170,7 @@ fn named(process: &Process) -> SideProcess {
         exe,
         rule_set,
         share_percent,
+        ..
     } = process;
     SideProcess::named(comm, exe, rule_set, *share_percent)
 }
@@ -171,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_compared_is_read() {
-        let side = parse(DOCUMENT).unwrap();
+        let side = parse(DOCUMENT).unwrap().side;
         assert_eq!((side.samples, side.cpu_cores), (1000, Some(0.5)));
         assert_eq!(
             (side.rows[0].title.as_str(), side.rows[0].samples),
@@ -183,11 +219,11 @@ mod tests {
         assert_eq!(side.not_measured, None);
         let newer = DOCUMENT.replace("\"findings\"", "\"not_measured\":[\"waits\"],\"findings\"");
         assert_eq!(
-            parse(&newer).unwrap().not_measured,
+            parse(&newer).unwrap().side.not_measured,
             Some(vec![profiler_model::diagnosis::Measurement::Waits])
         );
         let unknown = DOCUMENT.replace("\"cpu_cores\":0.5", "\"cpu_cores\":null");
-        assert_eq!(parse(&unknown).unwrap().cpu_cores, None);
+        assert_eq!(parse(&unknown).unwrap().side.cpu_cores, None);
     }
 
     #[test]

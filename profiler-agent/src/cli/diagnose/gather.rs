@@ -82,11 +82,11 @@ async fn watch(
 ) -> Result<Gathered> {
     // Before anything that takes time, so that a signal never ends the command without a word.
     let mut signals = Signals::new()?;
-    let (stop, stopped) = watch::channel(false);
+    let (stop, mut stopped) = watch::channel(false);
+    let stop = Arc::new(stop);
     let [on_cpu, off_cpu, requests] = specs(request);
-    let on_cpu = start(Arc::clone(&collector), on_cpu, stopped.clone());
-    let off_cpu = start(Arc::clone(&collector), off_cpu, stopped.clone());
-    let requests = start(collector, requests, stopped);
+    let begin = |spec| start(Arc::clone(&collector), spec, Arc::clone(&stop));
+    let (on_cpu, off_cpu, requests) = (begin(on_cpu), begin(off_cpu), begin(requests));
     let mut limits = Vec::new();
     let on_cpu = tokio::select! {
         begun = on_cpu => begun.context("start to sample")??,
@@ -101,6 +101,8 @@ async fn watch(
     ));
     let interrupted = tokio::select! {
         () = tokio::time::sleep(args.duration) => false,
+        // Its target has ended, which its notes say.
+        () = until_stopped(&mut stopped) => false,
         () = signals.next() => true,
     };
     // Fails only when no receiver is left.
@@ -139,12 +141,12 @@ type Begun = JoinHandle<Kept>;
 fn start(
     collector: Arc<KindCollector>,
     spec: TaskSpec,
-    stopped: watch::Receiver<bool>,
+    stop: Arc<watch::Sender<bool>>,
 ) -> JoinHandle<Result<Begun>> {
     tokio::spawn(async move {
         let started = tokio::task::spawn_blocking(move || collector.start(&spec)).await;
         let collection = started.context("internal error")??;
-        Ok(tokio::spawn(keep(collection, stopped)))
+        Ok(tokio::spawn(keep(collection, stop)))
     })
 }
 
@@ -203,7 +205,8 @@ impl Kept {
     }
 }
 
-async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) -> Kept {
+async fn keep(mut collection: Collection, stop: Arc<watch::Sender<bool>>) -> Kept {
+    let mut stopped = stop.subscribe();
     let mut kept = Kept {
         notes: std::mem::take(&mut collection.notes),
         ..Kept::default()
@@ -214,6 +217,9 @@ async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) ->
         tokio::select! {
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
+                if chunk.target_ended {
+                    let _nobody_left = stop.send(true);
+                }
                 take(chunk, &mut kept, &mut builder);
             }
             () = until_stopped(&mut stopped), if !is_stopped => {

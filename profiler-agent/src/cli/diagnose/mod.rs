@@ -59,10 +59,11 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let diagnosis = inputs.diagnose(&rules, &idle);
     let has_samples = !(diagnosis.processes.is_empty() && diagnosis.other_processes.is_empty());
     if none_seen && !has_samples {
-        let none = "no process of the target was there: `profiler-agent ps` lists those that are";
+        let none = "no process of the target was seen: it is not there, or it ended before it did anything; `profiler-agent ps` lists those that are";
         return Err(anyhow::anyhow!(none).into());
     }
-    let compared = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
+    let other = earlier.as_ref().and_then(|it| it.other(&diagnosis));
+    let compared = earlier.map(|earlier| compare(&earlier.side, &Side::of(&diagnosis)));
     let comparison = compared
         .as_ref()
         .and_then(|compared| compared.as_ref().ok());
@@ -80,6 +81,11 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     if let (true, Some(comparison)) = (args.json, comparison) {
         // The document stays what it is without a comparison.
         terminal::err_line(format_args!("{}", comparison.verdict));
+    }
+    if let Some(other) = other {
+        terminal::err_line(format_args!(
+            "note: the earlier diagnosis is of {other}: these are two processes, not one before and after"
+        ));
     }
     let refused = compared.and_then(Result::err);
     match (fail_on.matching(&diagnosis), refused) {

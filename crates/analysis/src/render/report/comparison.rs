@@ -118,7 +118,7 @@ fn of_rows(rows: &[ComparedRow]) -> Option<Block> {
                 plain(format!("{b_percent:.1}")),
                 plain(format!("{change:+.1}")),
                 plain(format!("{low:+.1} to {high:+.1}")),
-                plain(format!("{} > {}", us(*a_us), us(*b_us))),
+                plain(format!("{} -> {}", us(*a_us), us(*b_us))),
                 plain(yes(*significant)),
             ]
         })

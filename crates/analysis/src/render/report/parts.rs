@@ -204,7 +204,7 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
         "role",
         "CPU %",
         "waits for CPU %",
-        "longest wait ms",
+        "longest time blocked, ms",
     ];
     let rows = threads.iter().take(THREADS).map(thread);
     let mut blocks = vec![
