@@ -88,10 +88,12 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
             Ok(())
         }
         Err(error) => {
-            if let Some(Ok(ending)) = held.as_mut().map(Held::ending) {
-                terminal::err_line(format_args!("{ending}"));
-            }
             output.discard();
+            match held.as_mut().map(Held::ending) {
+                Some(Ok(ending)) => terminal::err_line(format_args!("{ending}")),
+                Some(Err(not_started)) => return Err(not_started.into()),
+                None => {}
+            }
             Err(error.into())
         }
     }
