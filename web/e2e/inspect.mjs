@@ -19,10 +19,10 @@ export async function graveFindings(page) {
 /** What reaches beyond the right edge of the page; tables, graphs and code may scroll sideways in a part of their own. */
 export async function assertFits(page, width) {
   const culprits = await page.evaluate((limit) => {
-    const page = (each) => each === null || each.matches("main, main > *, body");
+    const isPage = (each) => each === null || each.matches("main, main > *, body");
     const scrolls = (each) => getComputedStyle(each).overflowX !== "visible";
     const inPart = (each) => {
-      for (let above = each.parentElement; !page(above); above = above.parentElement)
+      for (let above = each.parentElement; !isPage(above); above = above.parentElement)
         if (scrolls(above)) return true;
       return false;
     };

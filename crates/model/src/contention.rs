@@ -129,8 +129,8 @@ impl CpuHolderKind {
 }
 
 impl CpuContention {
-    /// `chromium 6.1 s, node 4.0 s, not known 0.2 s`: the first `most` of them, those with one name together, the others in one. Empty where nothing
-    /// waited.
+    /// `chromium 6.1 s, node 4.0 s, not known 0.2 s`: the first `most` of them, those with one name together, the others in
+    /// one. Empty where nothing waited.
     pub fn line(&self, most: usize) -> String {
         let of = |text: &str, ns: u64| format!("{text} {}", short_time(ns));
         let mut by_title: Vec<(&str, u64, u64)> = Vec::new();

@@ -38,6 +38,11 @@ export interface ChipText {
   readonly poor: boolean;
 }
 
+/** The first of what is poor, and how much more is. */
+function poorText(first: string, all: number): string {
+  return `▲ ${first}${all > 1 ? ` and ${all - 1} more` : ""}`;
+}
+
 export function chipText(
   { coverage, stacks, losses, samples }: Pick<Task, "coverage" | "stacks" | "losses" | "samples">,
   names: NamesQuality | null,
@@ -60,9 +65,8 @@ export function chipText(
   const poor = parts.filter((part) => part.poor);
   const whole = parts.map(({ text }) => text).join(", ");
   const [first] = poor;
-  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
   return {
-    text: first === undefined ? `Quality: ${parts[0]?.text ?? "–"}` : `▲ ${first.text}${more}`,
+    text: first === undefined ? `Quality: ${parts[0]?.text ?? "–"}` : poorText(first.text, poor.length),
     whole: whole === "" ? "not known yet" : whole,
     poor: poor.length > 0,
   };
@@ -134,13 +138,12 @@ export function partsChip(parts: readonly QualityPart[], name = "Quality"): Chip
   const said = ({ title, text }: QualityPart): string => `${title}: ${text}`;
   const poor = parts.filter((part) => part.poor);
   const [first] = poor;
-  const more = poor.length > 1 ? ` and ${poor.length - 1} more` : "";
   return {
     // A result that has not come has one part, which says so.
     text:
       first === undefined
         ? `${name}: ${parts.length === 1 ? parts[0]!.text : "good"}`
-        : `▲ ${said(first)}${more}`,
+        : poorText(said(first), poor.length),
     whole: parts.map(said).join(", "),
     poor: poor.length > 0,
   };

@@ -97,9 +97,9 @@ fn costs(summary: &Summary<'_>) -> String {
         Some(saving) => {
             let each = saving
                 .us_per_request
-                .map_or_else(String::new, |us| format!(", {us:.1} us of each request"));
+                .map_or_else(String::new, |us| format!(", {us:.1} us of each request,"));
             format!(
-                "{} of the CPU time of {who}; about {:.1} %{each}, or more can be saved",
+                "{} of the CPU time of {who}; about {:.1} %{each} or more can be saved",
                 first.share_text(),
                 saving.percent
             )

@@ -57,8 +57,9 @@ pub(super) fn workers(
     }
     let window_ns = input.window_ns();
     // Of a time of their own: waits are watched a little longer.
-    let waits_ns = waits.map_or(0, |profile| profile.to_ns.saturating_sub(profile.from_ns));
-    let waits_ns = waits_ns.max(window_ns);
+    let waits_ns = waits.map_or(window_ns, |profile| {
+        window_ns.max(profile.to_ns.saturating_sub(profile.from_ns))
+    });
     let all_ns = threads
         .values()
         .map(|sum| sum.on_cpu_ns)

@@ -76,14 +76,14 @@ impl LoadedObject {
         let failed = |error: io::Error| LoadError::NoEpoll(format!("{error} ({REMEDY})"));
         let tracefs = TraceFs::open().map_err(failed)?;
         let exit = self.attach_tracepoint(EXIT_PROGRAM)?;
+        // The events are of one CPU; their programs are of the tracepoints.
+        let cpu = online_cpus().first().copied().unwrap_or(0);
         let mut calls = Vec::new();
         for (row, prefix) in call_programs() {
             let name = row.name;
             let program = self.call_program(name)?.fd();
             let program = program.map_err(|source| load_failed(name, source))?;
             let program = program.as_fd();
-            // The event is of one CPU; its program is of the tracepoint.
-            let cpu = online_cpus().first().copied().unwrap_or(0);
             for call in CALLS {
                 let number = tracefs.system_call(&format!("{prefix}{call}"));
                 if let Some(number) = number.map_err(failed)? {

@@ -21,8 +21,7 @@ use super::{
 };
 
 /// Rates vary by this part of the one that was asked for, in both directions. The narrower, the longer the clock keeps step with a
-/// program: with a tenth shares of a program with a cycle of 10 ms are up to 6 points off after 20 s at 99 Hz, with this up to 4,
-/// as where every tick comes by chance (docs/sampling.md).
+/// program (docs/sampling.md).
 const SPREAD: f64 = 0.3;
 /// A period is in force for this long, and for as many ticks.
 const IN_FORCE: Duration = Duration::from_millis(100);
