@@ -62,7 +62,8 @@ pub(crate) fn run_script(
     if good {
         return Ok(());
     }
-    Err(format!("{failed:#?}\n{output}\n{}", browser.errors()))
+    // What failed comes last: a long message is cut in its middle.
+    Err(format!("{output}\n{}\n{failed:#?}", browser.errors()))
 }
 
 fn url(agent: &Agent) -> String {
