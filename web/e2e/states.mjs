@@ -22,7 +22,10 @@ async function hostileText(checks, browser, shots) {
       faults.length = 0;
       await visit(page, mock.origin, each);
       await assertOnlyText(page);
-      await assertFits(page, 1440);
+      for (const width of [320, 720, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        await assertFits(page, width);
+      }
       if (shots !== undefined) await page.screenshot({ path: `${shots}/hostile-${each.name}.png` });
       const real = faults.filter((fault) => !(each.fails && /status of 404/.test(fault)));
       assert(real.length === 0, real.join(" | "));

@@ -208,8 +208,8 @@ impl ApiError {
                 StatusCode::UNAUTHORIZED,
                 "missing_token",
                 "the request carries no token".into(),
-                "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the agent's data \
-                 directory, and `profiler-agent url`, with the settings of `serve`, prints the address with it",
+                "send the header Authorization: Bearer TOKEN; the token is in the file of --token-file or, without it, in \
+                 `token` of the agent's data directory, and `profiler-agent url`, with the settings of `serve`, prints the address with it",
             ),
             Self::WrongToken => hinted(
                 StatusCode::UNAUTHORIZED,

@@ -66,7 +66,7 @@ pub enum Command {
     Top(TopArgs),
     /// Say what this kernel and these privileges allow
     Doctor(DoctorArgs),
-    /// Compare two results of a running agent function by function
+    /// Compare two results of a running agent function by function (diagnoses in files: `diagnose --compare`)
     Diff(DiffArgs),
     /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
     Import(ImportArgs),
@@ -499,7 +499,7 @@ pub struct DoctorArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct DiffArgs {
-    /// Task that is the base
+    /// Task that is the base, by its number
     #[arg(value_name = "BASE")]
     pub base: u64,
     /// Task that is compared with it; may be the same with another time or other threads

@@ -48,7 +48,7 @@ export function Menu(props: {
         class={props.active ? "active" : ""}
         onClick={() => setOpen(!open)}
       >
-        {props.title} <span aria-hidden="true">▾</span>
+        <span class="menu-title">{props.title}</span> <span aria-hidden="true">▾</span>
       </button>
       {open && <div class="menu-panel">{props.children(close)}</div>}
     </div>

@@ -24,6 +24,8 @@ use super::{
 
 /// Processes that had the CPU and are named.
 const HOLDERS: usize = 4;
+/// CPU of the busiest worker, in percent of one, below which nobody waits for it and its load is no finding.
+const BUSY_PERCENT: f64 = 10.0;
 /// Frames that are kept as evidence.
 const EVIDENCE: usize = 5;
 
@@ -144,6 +146,9 @@ impl Measurements<'_> {
 
     fn imbalance(&self) -> Option<Measured> {
         let found = self.workers.imbalance?;
+        if found.busiest_percent < BUSY_PERCENT {
+            return None;
+        }
         let more = |ratio: f64| ((ratio - 1.0) * 100.0).max(0.0);
         let text = format!(
             "The busiest worker runs {:.1} % of a CPU, the mean is {:.1} %.",

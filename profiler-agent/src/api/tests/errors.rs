@@ -28,8 +28,8 @@ async fn missing_and_wrong_tokens_differ() {
             .uri("/api/v1/meta")
             .header(header::HOST, "127.0.0.1:7117")
     };
-    let hint = "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the agent's data \
-                directory, and `profiler-agent url`, with the settings of `serve`, prints the address with it";
+    let hint = "send the header Authorization: Bearer TOKEN; the token is in the file of --token-file or, without it, in \
+                `token` of the agent's data directory, and `profiler-agent url`, with the settings of `serve`, prints the address with it";
     let missing = json!({
         "type": "about:blank", "title": "Unauthorized", "status": 401, "code": "missing_token",
         "detail": "the request carries no token", "hint": hint

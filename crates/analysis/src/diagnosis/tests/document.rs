@@ -414,10 +414,10 @@ fn stalls_are_reported_with_the_stack_that_held() {
 
 #[test]
 fn one_busy_worker_is_found_and_equal_ones_are_good() {
-    let workers = |busy: u64| {
+    let workers = |busy: u64, others: u64| {
         let mut samples = Vec::new();
         for second in 0..SECONDS {
-            for (tid, count) in [(8, busy), (9, 20), (10, 20)] {
+            for (tid, count) in [(8, busy), (9, others), (10, others)] {
                 samples.push(Sample {
                     tid,
                     count,
@@ -428,16 +428,21 @@ fn one_busy_worker_is_found_and_equal_ones_are_good() {
         }
         of_samples(&profile(&samples, SECONDS))
     };
-    let uneven = workers(80);
+    let uneven = workers(80, 20);
     let imbalance = uneven.workers.imbalance.unwrap();
     assert!(
         imbalance.significant && (imbalance.ratio - 2.0).abs() < 1e-9,
         "{imbalance:?}"
     );
     assert!((finding(&uneven, "imbalance").share_percent - 100.0).abs() < 1e-9);
-    let even = workers(20);
+    let even = workers(20, 20);
     assert!(!even.workers.imbalance.unwrap().significant);
-    assert!(even.good.iter().any(|good| good.id == "imbalance"));
+    let is_good = |diagnosis: &Diagnosis| diagnosis.good.iter().any(|good| good.id == "imbalance");
+    assert!(is_good(&even));
+    // Four times as busy, and idle for nine tenths of the time: neither a finding nor praise.
+    let idle = workers(8, 2);
+    assert!(idle.workers.imbalance.unwrap().significant);
+    assert!(!idle.findings.iter().any(|found| found.id == "imbalance") && !is_good(&idle));
 }
 
 #[test]

@@ -384,8 +384,8 @@ pub(super) fn network(diagnosis: &Diagnosis) -> Vec<Block> {
     let each = connections_per_request
         .map_or_else(String::new, |each| format!(" ({each:.3} per request)"));
     let mut lines = vec![
-        plain(format!("{connections_opened} connections opened{each}")),
-        plain(format!("{resets} resets")),
+        plain(format!("connections opened: {connections_opened}{each}")),
+        plain(format!("resets: {resets}")),
         plain(retransmit_percent.map_or_else(
             || "segments retransmitted: not known".to_owned(),
             |percent| format!("{percent:.3} % of the segments retransmitted"),
