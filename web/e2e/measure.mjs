@@ -183,8 +183,11 @@ export async function searchTime(page, text) {
 export async function drawnAfter(page, answer) {
   await page.waitForFunction(() => globalThis.drawnAt !== undefined, null, { timeout: 60_000 });
   return page.evaluate((part) => {
-    const entries = performance.getEntriesByType("resource").filter(({ name }) => name.includes(part));
-    if (entries.length === 0) throw new Error(`nothing was asked of ${part}`);
+    // What came later was not waited for.
+    const entries = performance
+      .getEntriesByType("resource")
+      .filter(({ name, responseEnd }) => name.includes(part) && responseEnd <= globalThis.drawnAt);
+    if (entries.length === 0) throw new Error(`no answer of ${part} came before the page was drawn`);
     return globalThis.drawnAt - Math.max(...entries.map(({ responseEnd }) => responseEnd));
   }, answer);
 }

@@ -52,12 +52,17 @@ function history(now, cores, perS) {
 function rowsOf({ kind, title, pod, workload, network_namespace, cpu_percent, processes }, i, now) {
   const cores = (cpu_percent ?? 0) / 100;
   if (kind !== "pod") {
-    return processes.map(({ pid, program, cpu_percent: own }) => ({
-      ...rowWith({ id: `program ${program} ${pid}`, kind: "program", title: program }, (own ?? 0) / 100, now),
-      network_namespace,
-      processes: 1,
-      pids: [pid],
-    }));
+    const programs = new Map();
+    for (const each of processes) programs.set(each.program, [...(programs.get(each.program) ?? []), each]);
+    return [...programs].map(([program, members]) => {
+      const percent = members.reduce((sum, { cpu_percent: own }) => sum + (own ?? 0), 0);
+      return {
+        ...rowWith({ id: `program ${program}`, kind: "program", title: program }, percent / 100, now),
+        network_namespace,
+        processes: members.length,
+        pids: members.map(({ pid }) => pid).slice(0, 64),
+      };
+    });
   }
   const { answered = null, sent = null, limit = null, troubles = [] } = CASES[i] ?? {};
   const row = rowWith({ id: `net ${network_namespace}`, kind, title }, cores, now, answered ?? sent);
@@ -101,8 +106,9 @@ export function overviewOf(agent) {
   const now = Date.now() * 1e6;
   const rows = podList(agent.processes).items.flatMap((pod, i) => rowsOf(pod, i, now));
   const troubled = rows.filter(({ troubles }) => troubles.length > 0);
+  const known = checkupsOf(agent);
   const checkups = rows.flatMap(({ id, pids, pod }) => {
-    const found = checkupsOf(agent).find(
+    const found = known.find(
       ({ target }) =>
         target.pids?.some((pid) => pids.includes(pid)) ||
         (pod !== null && target.pod?.namespace === pod.namespace && target.pod.name === pod.name),

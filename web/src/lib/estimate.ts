@@ -1,6 +1,7 @@
 // What a task will give before it runs: how many samples, and how exact a share will be.
 
 import type { Process } from "../api/types";
+import { count } from "./format";
 
 /** 95 % of a normal distribution lies within this many standard errors. */
 const Z95 = 1.96;
@@ -26,7 +27,7 @@ export function resolutionPoints(samples: number, share: number): number | null 
 export function roughly(value: number): string {
   if (value < 1) return value <= 0 ? "0" : "< 1";
   const step = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
-  return (Math.round(value / step) * step).toLocaleString();
+  return count(Math.round(value / step) * step);
 }
 
 /** A share is told well enough within so many points. */
@@ -66,5 +67,5 @@ export function estimateLine(seconds: number | null, hertz: number, cores: numbe
   const exact = `${about}: a function of 10 % reads 10 ± ${points.toFixed(1)} %.`;
   // One digit is shown: what reads as good is good.
   if (Number(points.toFixed(1)) <= GOOD_POINTS) return exact;
-  return `${exact} For ± ${GOOD_POINTS} %, record ${goodSeconds(seconds, points).toLocaleString()} s.`;
+  return `${exact} For ± ${GOOD_POINTS} %, record ${count(goodSeconds(seconds, points))} s.`;
 }

@@ -14,9 +14,12 @@ export function bytes(value: number): string {
   return `${scaled.toFixed(digits)} ${BINARY_UNITS[unit]}`;
 }
 
-/** 1234567 -> "1,234,567" in the reader's own grouping. */
+/**
+ * 1234567 -> "1,234,567". Not in the reader's own grouping: "1.234" would be a thousand or one and a bit beside numbers with
+ * a decimal point.
+ */
 export function count(value: number): string {
-  return Math.round(value).toLocaleString();
+  return String(Math.round(value)).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** 1, "piece" -> "1 piece"; `more` is what several are called. */
@@ -69,12 +72,8 @@ export function clock(seconds: number): string {
 
 /** Time of the day in the reader's zone: "14:03", or with seconds. */
 export function clockTime(date: Date, seconds = false): string {
-  return date.toLocaleTimeString([], {
-    hour: "2-digit",
-    minute: "2-digit",
-    ...(seconds ? { second: "2-digit" } : {}),
-    hour12: false,
-  });
+  const parts = [date.getHours(), date.getMinutes(), ...(seconds ? [date.getSeconds()] : [])];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 /** Moment of nanoseconds since the epoch, in the reader's zone: "14:03:22", with the day when not today. */

@@ -1,6 +1,7 @@
 // Rows of the overview: what is shown first, what they are as a target, and their cells as text.
 
 import type { NodeOverview, OverviewRequests, OverviewRow, OverviewTime, Target } from "../api/types";
+import { count } from "./format";
 import type { PageState } from "./query_state";
 
 export interface OverviewParts {
@@ -47,17 +48,17 @@ export function requestsOf({ answered, sent }: OverviewRow): {
 /** Rates with as many digits as they are worth. */
 export function rate(value: number): string {
   if (value === 0) return "0";
-  return value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString();
+  return value < 10 ? value.toFixed(1) : count(value);
 }
 
 /** A time is less than the end of its bucket. */
 export function below(time: OverviewTime): string {
-  return `< ${Math.round(time.to_ms).toLocaleString()} ms`;
+  return `< ${count(time.to_ms)} ms`;
 }
 
 /** The percentile with what is known of it. */
 export function between(percentile: string, time: OverviewTime): string {
-  return `${percentile} is between ${Math.round(time.from_ms).toLocaleString()} and ${Math.round(time.to_ms).toLocaleString()} ms: Envoy counts times in buckets`;
+  return `${percentile} is between ${count(time.from_ms)} and ${count(time.to_ms)} ms: Envoy counts times in buckets`;
 }
 
 export function errorShare({ count, errors }: OverviewRequests): number | null {

@@ -363,7 +363,7 @@ export function errorsText({ errors_by_class }: Pick<RequestOperation, "errors_b
   ];
   return parts
     .filter(([number]) => number > 0)
-    .map(([number, what]) => `${number.toLocaleString()} ${what}`)
+    .map(([number, what]) => `${count(number)} ${what}`)
     .join(", ");
 }
 

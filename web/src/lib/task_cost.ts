@@ -2,6 +2,7 @@
 
 import type { BpfProgram, KernelProgram, TaskKind } from "../api/types";
 import { roughly } from "./estimate";
+import { plural } from "./format";
 
 export interface CostLine {
   /** The number first. */
@@ -65,7 +66,7 @@ export interface CostInput {
 function sampling({ hertz, cores, programs }: CostInput): CostLine {
   const measured = measuredRun("on_cpu", programs);
   const ns = measured?.ns ?? DOCUMENTED.sample_ns;
-  const source = measured === null ? DOCUMENT : `this node: mean of ${measured.runs.toLocaleString()} runs`;
+  const source = measured === null ? DOCUMENT : `this node: mean of ${plural(measured.runs, "run")}`;
   const each = `${(ns / 1000).toFixed(1)} µs a sample in the kernel`;
   if (cores === null) return { text: each, how: `How many samples come is not known yet (${source})` };
   const perSecond = hertz * cores;

@@ -1,7 +1,7 @@
 // One answer of the agent for a page: asked for once, again while it is not final, and kept when a later
 // try fails.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { ProblemError } from "../api/client";
 import { whenVisible } from "./refetch";
 
@@ -34,10 +34,13 @@ export function useAnswer<T>(
   againMs: number = AGAIN_MS,
 ): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ value: null, failure: null });
-  useEffect(() => {
+  // Before the page is painted: the answer is what is waited for.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    setAnswer({ value: null, failure: null });
+    setAnswer((before) =>
+      before.value === null && before.failure === null ? before : { value: null, failure: null },
+    );
     const ask = async (): Promise<void> => {
       await whenVisible(stop.signal);
       if (stop.signal.aborted) return;

@@ -8,7 +8,7 @@ import type { DiffIndex } from "../lib/diff_index";
 import { amountText, NORM_TITLE, UNKNOWN_TEXT } from "../lib/diff_text";
 import { ancestry, findPath, labelOf, pathKey } from "../lib/flame_index";
 import { parsePart } from "../lib/flame_window";
-import { duration, percent, shortName, visible } from "../lib/format";
+import { count, duration, percent, shortName, visible } from "../lib/format";
 import { parseQuery, searchFlameGraph } from "../lib/search";
 import { useDiff } from "../state/diff";
 import { tasks } from "../state/live";
@@ -51,7 +51,7 @@ function Side(props: {
         {idle !== undefined && idle.totalNs > 0 && ` · ${percent(idle.ns, idle.totalNs)} of the time is idle`}
         {task !== undefined &&
           task.losses.length > 0 &&
-          ` · ${task.losses.reduce((sum, loss) => sum + loss.count, 0).toLocaleString()} lost`}
+          ` · ${count(task.losses.reduce((sum, loss) => sum + loss.count, 0))} lost`}
       </dd>
     </>
   );

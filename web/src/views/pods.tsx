@@ -281,7 +281,7 @@ export function PodsPage() {
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
         <span class="muted push" aria-live="off">
-          {plural(real, "pod")} · {shown.toLocaleString()} processes
+          {plural(real, "pod")} · {plural(shown, "process", "processes")}
         </span>
       </div>
       {all !== null && real === 0 && q === "" && (

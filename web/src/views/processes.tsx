@@ -279,7 +279,7 @@ export function ProcessesPage() {
           Kernel threads
         </label>
         <span class="muted push" aria-live="off">
-          {sorted.length.toLocaleString()} processes · {(busy / 100).toFixed(2)} cores busy
+          {plural(sorted.length, "process", "processes")} · {(busy / 100).toFixed(2)} cores busy
         </span>
       </div>
       {all === null ? (
