@@ -2,7 +2,7 @@
 // where its stacks part. Only what is drawn changes: no number does, and a path keeps its key, so that a link
 // to a zoomed frame leads to it whether frames are folded or not.
 
-import { type FlameIndex, indexFlameGraph, labelOf, pathKey } from "./flame_index";
+import { type FlameIndex, pathKey, rowsOf } from "./flame_index";
 import { Kind, type Label, NameSource } from "./flamegraph";
 
 /** Fewer frames are not worth a step of the reader. */
@@ -59,8 +59,10 @@ export function foldStart(index: FlameIndex): FlameIndex {
   const folds = new Map<number, readonly number[]>();
   /** For the first frame of a chain its new label, -1 for the others of it. */
   const replaced = new Map<number, number>();
+  // By label: a million nodes have few of them.
+  const isOutside = Uint8Array.from(labels, ({ kind }) => (isProcess(kind) ? 1 : 0));
   for (let node = 1; node < count; node += 1) {
-    if (!isProcess(labelOf(index, parent[node]!).kind) || isProcess(labelOf(index, node).kind)) continue;
+    if (isOutside[graph.label[parent[node]!]!] === 0 || isOutside[graph.label[node]!] === 1) continue;
     if (index.total[node] === 0) continue;
     const chain = chainFrom(index, node);
     if (chain.length < LEAST_FOLDED) continue;
@@ -73,48 +75,85 @@ export function foldStart(index: FlameIndex): FlameIndex {
     labels.push(foldedLabel(chain.length));
   }
   if (folds.size === 0) return index;
+  return { ...without(index, replaced, labels), folds, foldedPaths: foldedPaths(index, replaced) };
+}
 
-  const { kept, depth } = keep(index, replaced);
-  const pick = (all: Uint32Array): Uint32Array => kept.map((node) => all[node]!);
+/**
+ * The index without the nodes whose new label is -1. What hands every sample on has the samples and the place of what is
+ * below it, so that nothing is computed anew but rows.
+ */
+function without(
+  index: FlameIndex,
+  replaced: ReadonlyMap<number, number>,
+  labels: readonly Label[],
+): FlameIndex {
+  const { graph, count } = index;
+  const gone = new Uint8Array(count);
+  for (const [node, label] of replaced) if (label === -1) gone[node] = 1;
+  const left = count - [...replaced.values()].filter((label) => label === -1).length;
+  const depth = new Uint32Array(left);
+  const parent = new Int32Array(left);
+  /** Of each node: how many from the root to it are gone, which of those that stay it is or lies in, and which is it or the next. */
+  const raised = new Uint32Array(count);
+  const stands = new Int32Array(count);
+  const next = new Uint32Array(count + 1);
+  const runs: [number, number][] = [];
+  let at = 0;
+  let from = 0;
+  for (let node = 0; node < count; node += 1) {
+    const up = index.parent[node]!;
+    if (up >= 0) raised[node] = raised[up]! + gone[node]!;
+    next[node] = at;
+    if (gone[node] === 1) {
+      stands[node] = stands[up]!;
+      runs.push([from, node]);
+      from = node + 1;
+      continue;
+    }
+    stands[node] = at;
+    depth[at] = graph.depth[node]! - raised[node]!;
+    parent[at] = up < 0 ? up : stands[up]!;
+    at += 1;
+  }
+  runs.push([from, count]);
+  const label = kept(graph.label, runs, new Uint32Array(left));
+  for (const [node, its] of replaced) if (its !== -1) label[stands[node]!] = its;
+  const end = kept(index.end, runs, new Uint32Array(left));
+  next[count] = left;
+  for (let i = 0; i < left; i += 1) end[i] = next[end[i]!]!;
   const { features } = graph;
-  const made = indexFlameGraph(
-    {
+  const [low, high] = index.pathHash;
+  return {
+    graph: {
       ...graph,
       labels,
       depth,
-      self: Float64Array.from(kept, (node) => graph.self[node]!),
-      label: kept.map((node) => replaced.get(node) ?? graph.label[node]!),
-      ...(features && {
-        features: { ...features, own: Uint16Array.from(kept, (node) => features.own[node]!) },
-      }),
+      self: kept(graph.self, runs, new Float64Array(left)),
+      label,
+      ...(features && { features: { ...features, own: kept(features.own, runs, new Uint16Array(left)) } }),
     },
-    0,
-    [pick(index.pathHash[0]), pick(index.pathHash[1])],
-  );
-  return { ...made, folds, foldedPaths: foldedPaths(index, replaced) };
+    count: left,
+    parent,
+    end,
+    total: kept(index.total, runs, new Float64Array(left)),
+    start: kept(index.start, runs, new Float64Array(left)),
+    pathHash: [kept(low, runs, new Uint32Array(left)), kept(high, runs, new Uint32Array(left))],
+    ...rowsOf(depth),
+  };
 }
 
-/** The nodes that stay, and how deep they are then. */
-function keep(
-  index: FlameIndex,
-  replaced: ReadonlyMap<number, number>,
-): { kept: Uint32Array; depth: Uint32Array } {
-  const { graph, count, parent } = index;
-  const gone = new Uint8Array(count);
-  for (const [node, label] of replaced) if (label === -1) gone[node] = 1;
-  const left = count - gone.reduce((sum, one) => sum + one, 0);
-  const kept = new Uint32Array(left);
-  const depth = new Uint32Array(left);
-  const raised = new Uint32Array(count);
+/** Copies the runs of nodes that stay. */
+function kept<T extends Uint16Array | Uint32Array | Float64Array>(
+  all: T,
+  runs: readonly (readonly [number, number])[],
+  into: T,
+): T {
   let at = 0;
-  for (let node = 0; node < count; node += 1) {
-    if (node > 0) raised[node] = raised[parent[node]!]! + gone[node]!;
-    if (gone[node] === 1) continue;
-    kept[at] = node;
-    depth[at] = graph.depth[node]! - raised[node]!;
-    at += 1;
+  for (const [from, to] of runs) {
+    into.set(all.subarray(from, to), at);
+    at += to - from;
   }
-  return { kept, depth };
+  return into;
 }
 
 /** Links to frames that are folded lead to the frame that stands for them. */

@@ -53,7 +53,8 @@ function labelHashes(labels: readonly Label[]): readonly [Uint32Array, Uint32Arr
   return [low, high];
 }
 
-function rowsOf(depth: Uint32Array): { rowOffset: Uint32Array; rowNodes: Uint32Array; rows: number } {
+/** The nodes of each row. */
+export function rowsOf(depth: Uint32Array): { rowOffset: Uint32Array; rowNodes: Uint32Array; rows: number } {
   let rows = 0;
   for (const value of depth) if (value >= rows) rows = value + 1;
   const rowOffset = new Uint32Array(rows + 1);
@@ -69,11 +70,8 @@ function rowsOf(depth: Uint32Array): { rowOffset: Uint32Array; rowNodes: Uint32A
   return { rowOffset, rowNodes, rows };
 }
 
-/**
- * `salt` keeps the paths of two trees over the same functions apart; `known` are the hashes of the paths, where
- * they are those of another tree.
- */
-export function indexFlameGraph(graph: FlameGraph, salt = 0, known?: FlameIndex["pathHash"]): FlameIndex {
+/** `salt` keeps the paths of two trees over the same functions apart. */
+export function indexFlameGraph(graph: FlameGraph, salt = 0): FlameIndex {
   const { depth, self } = graph;
   const count = depth.length;
   const { rowOffset, rowNodes, rows } = rowsOf(depth);
@@ -106,7 +104,7 @@ export function indexFlameGraph(graph: FlameGraph, salt = 0, known?: FlameIndex[
     }
     childStart[i] = start[i]!;
   }
-  const pathHash = known ?? pathHashes(graph, parent, salt);
+  const pathHash = pathHashes(graph, parent, salt);
   return { graph, count, parent, end, total, start, rowOffset, rowNodes, rows, pathHash };
 }
 
