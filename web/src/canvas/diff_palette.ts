@@ -1,6 +1,7 @@
 // Colours of a comparison: blue has become less, orange more, grey is what chance can explain. Marks
 // that are not colours tell what is new and what is gone. Text keeps a contrast above 4.5:1.
 
+import { type Oklch, oklch } from "./oklch";
 import type { FrameStyle, Theme } from "./palette";
 
 const LESS_HUE = 250;
@@ -13,7 +14,7 @@ export function diffStep(tendency: number): number | null {
   return Math.sign(tendency) * Math.min(STEPS, Math.ceil(Math.abs(tendency) * STEPS - 1e-9));
 }
 
-function fillOf(step: number | null, dark: boolean): { l: number; c: number; h: number } {
+function fillOf(step: number | null, dark: boolean): Oklch {
   const size = step === null ? 0 : Math.abs(step) / STEPS;
   const l = dark ? 0.34 + 0.16 * size : 0.9 - 0.16 * size;
   const c = step === null || step === 0 ? 0.004 : 0.035 + 0.095 * size;
@@ -21,8 +22,8 @@ function fillOf(step: number | null, dark: boolean): { l: number; c: number; h: 
 }
 
 export function diffStyle(tendency: number, dark: boolean, theme: Theme): FrameStyle {
-  const { l, c, h } = fillOf(diffStep(tendency), dark);
-  const colour = (alpha: number): string => `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h} / ${alpha})`;
+  const fill = fillOf(diffStep(tendency), dark);
+  const colour = (alpha: number): string => oklch(fill, alpha);
   return {
     fill: colour(1),
     faded: colour(theme.fadedAlpha),

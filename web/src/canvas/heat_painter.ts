@@ -2,6 +2,7 @@
 // are drawn once into a picture of their own; what moves is drawn over it.
 
 import { heatLevel, LEVELS } from "../lib/heat";
+import { oklch } from "./oklch";
 
 export interface HeatColours {
   /** Nothing measured, nothing there, and the levels from little to much. */
@@ -16,8 +17,7 @@ export interface HeatColours {
 function ramp(from: number, to: number): string[] {
   return Array.from({ length: LEVELS }, (_, level) => {
     const part = level / (LEVELS - 1);
-    const lightness = from + (to - from) * part;
-    return `oklch(${lightness.toFixed(3)} ${(0.05 + 0.1 * part).toFixed(3)} ${(262 - 12 * part).toFixed(0)})`;
+    return oklch({ l: from + (to - from) * part, c: 0.05 + 0.1 * part, h: 262 - 12 * part });
   });
 }
 

@@ -63,16 +63,26 @@ describe("a drawn graph", () => {
       const pixels = (width * ratio) / whole;
       const edge = (samples: number): number => Math.round(samples * pixels);
       const rows = new Map<string, Rect>();
-      for (const rect of drawn(index, width, ratio)) rows.set(`${rect.row} ${Math.round(rect.x)}`, rect);
+      const pixelsOf = new Set<string>();
+      for (const rect of drawn(index, width, ratio)) {
+        rows.set(`${rect.row} ${Math.round(rect.x)}`, rect);
+        for (let x = Math.round(rect.x); x < Math.round(rect.x + rect.width); x += 1)
+          pixelsOf.add(`${rect.row} ${x}`);
+      }
       const inside = new Float64Array(index.count);
       for (let node = index.count - 1; node >= 0; node -= 1) {
         const x = edge(index.start[node]!);
         const wanted = edge(index.start[node]! + index.total[node]!) - x;
         const rect = rows.get(`${index.graph.depth[node]!} ${x}`);
         if (wanted > 0) {
-          expect(rect, `round ${round}, node ${node}`).toBeDefined();
-          // Of three pixels and more, one stays empty as the gap; of two none does.
-          const own = wanted > 2 ? filled(rect!.width) : Math.round(rect!.width);
+          // Of three pixels and more, one stays empty as the gap; of two none does, and neighbours may be one rectangle.
+          if (wanted > 2) expect(rect, `round ${round}, node ${node}`).toBeDefined();
+          else
+            for (let at = x; at < x + wanted; at += 1)
+              expect(pixelsOf.has(`${index.graph.depth[node]!} ${at}`), `round ${round}, node ${node}`).toBe(
+                true,
+              );
+          const own = wanted > 2 ? filled(rect!.width) : wanted;
           expect(own, `round ${round}, node ${node}`).toBe(wanted);
           const self = index.graph.self[node]! * pixels;
           expect(Math.abs(inside[node]! + self - own)).toBeLessThanOrEqual(1);

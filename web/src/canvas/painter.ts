@@ -18,6 +18,8 @@ const EDGE_WIDTH = 5;
 /** Below this width (CSS pixels) a frame has no text. */
 const MIN_TEXT_WIDTH = 22;
 const MIN_MARK_WIDTH = 9;
+/** Frames of at most so many device pixels touch their neighbours. */
+const WIDEST_IN_RUN = 2;
 
 export interface Scene {
   readonly index: FlameIndex;
@@ -48,8 +50,14 @@ export class Painter {
   private readonly ascii: boolean[] = [];
   private readonly parts: number[][] = [];
   private readonly charWidth: number;
-  /** Setting a font is slow even when it stays the same. */
+  /** Setting a font or a colour is slow even when it stays the same. */
   private font = "";
+  private filling: string | CanvasPattern = "";
+  /** Narrow neighbours of one colour, filled as one rectangle: from, to and top, in device pixels but for the top. */
+  private runColour = "";
+  private runFrom = 0;
+  private runTo = 0;
+  private runTop = 0;
   private readonly hatch: CanvasPattern | null;
   private readonly stripes: CanvasPattern | null;
   private readonly context: CanvasRenderingContext2D;
@@ -73,10 +81,11 @@ export class Painter {
   paint(scene: Scene): void {
     const { context } = this;
     context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
-    context.fillStyle = this.theme.background;
+    this.font = "";
+    this.filling = "";
+    this.setFill(this.theme.background);
     context.fillRect(0, 0, scene.width, scene.height);
     context.textBaseline = "middle";
-    this.font = "";
     context.direction = "ltr";
     for (let depth = scene.firstDepth; depth <= scene.lastDepth; depth += 1) this.row(scene, depth);
     this.outline(scene, scene.selected);
@@ -84,6 +93,11 @@ export class Painter {
 
   /** One row, from left to right. All edges are whole device pixels, so neighbours share them. */
   private row(scene: Scene, depth: number): void {
+    this.frames(scene, depth);
+    this.fillRun(scene.ratio);
+  }
+
+  private frames(scene: Scene, depth: number): void {
     const { index, left, right, ratio } = scene;
     const { start, total, rowNodes } = index;
     const perSample = (scene.width * ratio) / (right - left);
@@ -102,7 +116,7 @@ export class Painter {
         at = last;
         end = Math.round((start[node]! + total[node]! - left) * perSample);
         if (end <= x) {
-          this.thin(scene, node, x / ratio, top);
+          this.thin(scene, node, x, top);
           at += 1;
           continue;
         }
@@ -115,8 +129,29 @@ export class Painter {
   private thin(scene: Scene, node: number, x: number, top: number): void {
     if (scene.index.total[node] === 0) return;
     const hit = scene.matches !== null && scene.matches[node] === 1;
-    this.context.fillStyle = hit ? this.theme.matchFill : this.style(scene.index, node).thin;
-    this.context.fillRect(x, top, 1 / scene.ratio, ROW_HEIGHT - 1);
+    const colour = hit ? this.theme.matchFill : this.style(scene.index, node).thin;
+    this.addToRun(scene.ratio, colour, x, x + 1, top);
+  }
+
+  private addToRun(ratio: number, colour: string, from: number, to: number, top: number): void {
+    if (colour === this.runColour && top === this.runTop && from >= this.runFrom && from <= this.runTo) {
+      if (to > this.runTo) this.runTo = to;
+      return;
+    }
+    // What lies over it comes later.
+    this.fillRun(ratio);
+    this.runColour = colour;
+    this.runFrom = from;
+    this.runTo = to;
+    this.runTop = top;
+  }
+
+  private fillRun(ratio: number): void {
+    if (this.runTo === this.runFrom) return;
+    this.setFill(this.runColour);
+    const width = (this.runTo - this.runFrom) / ratio;
+    this.context.fillRect(this.runFrom / ratio, this.runTop, width, ROW_HEIGHT - 1);
+    this.runTo = this.runFrom;
   }
 
   /** Of a frame that is only a few pixels large. */
@@ -136,10 +171,16 @@ export class Painter {
     const style = this.style(scene.index, node);
     const hit = scene.matches !== null && scene.matches[node] === 1;
     const faded = scene.matches !== null ? !hit : !contains(scene.index, scene.zoomed, node);
-    const gap = end - x > 2 ? 1 : 0;
+    const colour = hit ? this.theme.matchFill : faded ? style.faded : style.fill;
+    // Only wider ones have a gap to their neighbour.
+    if (end - x <= WIDEST_IN_RUN) {
+      this.addToRun(scene.ratio, colour, x, end, top);
+      return;
+    }
+    this.fillRun(scene.ratio);
     const cssX = x / scene.ratio;
-    const cssWidth = (end - x - gap) / scene.ratio;
-    context.fillStyle = hit ? this.theme.matchFill : faded ? style.faded : style.fill;
+    const cssWidth = (end - x - 1) / scene.ratio;
+    this.setFill(colour);
     context.fillRect(cssX, top, cssWidth, ROW_HEIGHT - 1);
     if (cssWidth >= MIN_MARK_WIDTH && !hit) this.marks(style, cssX, top, cssWidth);
     if (cssWidth >= MIN_TEXT_WIDTH) this.text(scene, node, style, hit, cssX, top, cssWidth);
@@ -148,12 +189,12 @@ export class Painter {
   private marks(style: FrameStyle, x: number, top: number, width: number): void {
     const { context } = this;
     if (style.hatchedEdge && this.hatch !== null) {
-      context.fillStyle = this.hatch;
+      this.setFill(this.hatch);
       context.fillRect(x, top, EDGE_WIDTH, ROW_HEIGHT - 1);
     }
     if (style.striped && this.stripes !== null) {
       context.globalAlpha = 0.35;
-      context.fillStyle = this.stripes;
+      this.setFill(this.stripes);
       context.fillRect(x, top, width, ROW_HEIGHT - 1);
       context.globalAlpha = 1;
     }
@@ -184,7 +225,7 @@ export class Painter {
     const { context } = this;
     this.setFont(style.italic ? ITALIC : style.bold ? BOLD : PLAIN);
     const muted = scene.matches !== null && !hit;
-    context.fillStyle = hit ? this.theme.matchText : muted ? this.theme.mutedText : this.theme.text;
+    this.setFill(hit ? this.theme.matchText : muted ? this.theme.mutedText : this.theme.text);
     // Letters outside ASCII may be wider than a cell: maxWidth squeezes them into the frame.
     if (this.ascii[labelId]) context.fillText(shown, x + inset, top + ROW_HEIGHT / 2);
     else context.fillText(shown, x + inset, top + ROW_HEIGHT / 2, Math.max(1, width - inset - 1));
@@ -194,6 +235,12 @@ export class Painter {
     if (wanted === this.font) return;
     this.font = wanted;
     this.context.font = wanted;
+  }
+
+  private setFill(wanted: string | CanvasPattern): void {
+    if (wanted === this.filling) return;
+    this.filling = wanted;
+    this.context.fillStyle = wanted;
   }
 
   private outline(scene: Scene, node: number): void {

@@ -4,6 +4,7 @@
 import { type FlameIndex, hashText, labelOf, nodeFeatures } from "../lib/flame_index";
 import { Kind, type Label, MIXED, NameSource } from "../lib/flamegraph";
 import type { ColourMode } from "../lib/query_state";
+import { type Oklch, oklch } from "./oklch";
 
 export type Mark = "none" | "hatched" | "italic" | "bold" | "dotted" | "striped";
 
@@ -85,7 +86,7 @@ export function colouring(mode: ColourMode, labels: readonly Label[]): Colouring
   return new Map(modules.map((module, i) => [module, (i * GOLDEN_ANGLE) % 360]));
 }
 
-function tone(label: Label, theme: Theme, by: Colouring): { l: number; c: number; h: number } {
+function tone(label: Label, theme: Theme, by: Colouring): Oklch {
   const range = HUES[label.kind];
   if (range === undefined) {
     const light = label.kind === Kind.Root || label.kind === Kind.Process || label.kind === Kind.Thread;
@@ -100,10 +101,6 @@ function tone(label: Label, theme: Theme, by: Colouring): { l: number; c: number
   const inlined = label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel;
   const muted = inlined || label.source === NameSource.Inferred;
   return { l: theme.lightness + step, c: theme.chroma * (muted ? 0.6 : 1), h: hue };
-}
-
-function oklch({ l, c, h }: { l: number; c: number; h: number }, alpha: number): string {
-  return `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
 }
 
 /** Style of a label. */

@@ -195,11 +195,20 @@ export function firstEndingAfter(index: FlameIndex, depth: number, x: number): n
 
 /** Position of the last node of the row's range `[from, to)` that starts left of `x`; `from` if none. */
 export function lastStartingBefore(index: FlameIndex, from: number, to: number, x: number): number {
+  const { start, rowNodes } = index;
   let low = from;
   let high = to;
+  // It is near in most rows: steps that double come sooner to it than halves of the row.
+  for (let step = 1; low + step < to; step *= 2) {
+    if (start[rowNodes[low + step]!]! >= x) {
+      high = low + step;
+      break;
+    }
+    low += step;
+  }
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (index.start[index.rowNodes[middle]!]! < x) low = middle + 1;
+    if (start[rowNodes[middle]!]! < x) low = middle + 1;
     else high = middle;
   }
   return Math.max(from, low - 1);
