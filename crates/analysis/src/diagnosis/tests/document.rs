@@ -428,19 +428,19 @@ fn one_busy_worker_is_found_and_equal_ones_are_good() {
         }
         of_samples(&profile(&samples, SECONDS))
     };
-    let uneven = workers(80, 20);
+    let uneven = workers(400, 100);
     let imbalance = uneven.workers.imbalance.unwrap();
     assert!(
         imbalance.significant && (imbalance.ratio - 2.0).abs() < 1e-9,
         "{imbalance:?}"
     );
     assert!((finding(&uneven, "imbalance").share_percent - 100.0).abs() < 1e-9);
-    let even = workers(20, 20);
+    let even = workers(200, 200);
     assert!(!even.workers.imbalance.unwrap().significant);
     let is_good = |diagnosis: &Diagnosis| diagnosis.good.iter().any(|good| good.id == "imbalance");
     assert!(is_good(&even));
     // Four times as busy, and idle for nine tenths of the time: neither a finding nor praise.
-    let idle = workers(8, 2);
+    let idle = workers(80, 20);
     assert!(idle.workers.imbalance.unwrap().significant);
     assert!(!idle.findings.iter().any(|found| found.id == "imbalance") && !is_good(&idle));
 }

@@ -39,6 +39,7 @@ pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     blocks.extend(latency.as_ref().map(of_latency));
     blocks.extend(of_totals(totals));
     blocks.extend(of_rows(rows));
+    blocks.extend(of_whole(totals, rows));
     blocks.extend(of_findings(findings));
     blocks
 }
@@ -135,6 +136,20 @@ fn of_rows(rows: &[ComparedRow]) -> Option<Block> {
     (!lines.is_empty()).then(|| Block::Table {
         head: head.map(str::to_owned).to_vec(),
         rows: lines,
+    })
+}
+
+/// Shares of a whole that has changed are no amounts.
+fn of_whole(totals: &ComparedTotals, rows: &[ComparedRow]) -> Option<Block> {
+    let changed = totals
+        .cpu_us_per_request
+        .is_some_and(|total| total.significant)
+        && rows.iter().any(|row| row.significant);
+    changed.then(|| {
+        Block::Paragraph(plain(
+            "Shares are of all CPU time, which has changed: a part with a larger share may cost no more. What it costs is in \
+             the microseconds.",
+        ))
     })
 }
 

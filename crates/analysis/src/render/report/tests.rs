@@ -13,6 +13,7 @@ fn the_verdict_comes_first_then_what_to_change_and_the_limits_last() {
         "0.840 CPU cores, 6000 requests/s (Envoy's own counters), 140.0 us of CPU time per request",
         "WHAT CHANGED",
         "CPU per request, us",
+        "Shares are of all CPU time, which has changed",
         "gone: Every request is traced",
         "FINDINGS",
         "1. [high] Every request is traced: 60.0 % (59.0 to 61.0); saves about 60.0 %, 84.0 us per",
