@@ -76,7 +76,7 @@ impl Checkups {
         let this = self.clone();
         let (name, target) = (id.clone(), request.target.clone());
         let keeper = created.first().copied();
-        tokio::spawn(async move {
+        self.engine.follow(async move {
             if let Some(keeper) = keeper {
                 let observing = this.observe(keeper, &created, target, &mut changes);
                 if let Err(error) = observing.await {

@@ -142,6 +142,29 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_observed_until_the_agent_ends_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkups = open(folder.path(), None);
+    let long = CheckupRequest {
+        duration_s: 60,
+        ..request()
+    };
+    let created = checkups.create(&long).await.unwrap();
+    let begun = || checkups.engine.list().iter().all(|task| has_begun(task));
+    while !begun() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    checkups.engine.shutdown().await;
+    drop(checkups);
+
+    let checkups = open(folder.path(), None);
+    let kept = checkups.get(&created.id).await.unwrap();
+    assert_ne!(kept.state, CheckupState::Running);
+    assert!(kept.observed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_fails_leaves_the_others() {
     for (fails, state) in [
         (TaskKind::Requests, CheckupState::Finished),

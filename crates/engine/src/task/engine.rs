@@ -11,6 +11,7 @@ use profiler_model::{
 };
 use profiler_recording::Collector;
 use tokio::{sync::broadcast, time::Instant};
+use tokio_util::task::TaskTracker;
 
 use crate::store::{OwnerThread, Store, StoreError, StoreHandle, Stream};
 use profiler_memory::{Ceiling, Stage};
@@ -58,6 +59,8 @@ pub(super) struct Inner {
     pub(super) newest_requests: Newest<RequestTable>,
     /// Tasks that have ended and whose result the disk refused, with the blobs that wait.
     pub(super) unwritten: Mutex<BTreeMap<TaskId, u64>>,
+    /// What writes to the store after a task has ended.
+    followers: TaskTracker,
 }
 
 impl std::fmt::Debug for Inner {
@@ -102,6 +105,7 @@ impl Engine {
             newest_edges: Newest::default(),
             newest_requests: Newest::default(),
             unwritten: Mutex::default(),
+            followers: TaskTracker::new(),
         });
         tokio::spawn(upkeep::maintain(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -316,7 +320,12 @@ impl Engine {
         blocks.saturating_mul(512)
     }
 
-    /// Stops every running task, keeps their results, and closes the store.
+    /// Starts work that ends with tasks and keeps something with them: [`Self::shutdown`] waits for it.
+    pub(crate) fn follow(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.inner.followers.spawn(work));
+    }
+
+    /// Stops every running task, keeps their results and what was observed beside them, and closes the store.
     pub async fn shutdown(&self) {
         let (queued, running) = self.inner.registry.close();
         for id in queued {
@@ -339,6 +348,13 @@ impl Engine {
                 tracing::error!("a task did not end in time; its last samples may be missing");
                 break;
             }
+        }
+        self.inner.followers.close();
+        let followed = self.inner.followers.wait();
+        if tokio::time::timeout_at(deadline, followed).await.is_err() {
+            tracing::error!(
+                "what was observed beside tasks did not end in time and may be missing"
+            );
         }
         if let Err(error) = self.inner.write_waiting().await {
             tracing::error!(%error, "could not write what waited for room on the disk");
