@@ -1,26 +1,35 @@
 //! Times and counts for people.
 
-/// Nanoseconds with three digits and a unit.
+/// Nanoseconds with three digits and a unit, rounded as the page does: both show the same numbers.
 pub fn short_time(ns: u64) -> String {
+    let (unit_ns, digits, _) = shown(ns);
+    let step = unit_ns / 10_u64.pow(digits);
+    let rounded = ns.saturating_add(step / 2) / step * step;
+    // 999.6 us are 1.00 ms.
+    let (unit_ns, digits, unit) = shown(rounded);
+    let whole = rounded / unit_ns;
+    if digits == 0 {
+        return format!("{whole} {unit}");
+    }
+    let rest = rounded % unit_ns / (unit_ns / 10_u64.pow(digits));
+    let width = usize::try_from(digits).unwrap_or(0);
+    format!("{whole}.{rest:0width$} {unit}")
+}
+
+/// How so much time is shown: in which unit, and with how many digits behind the point.
+fn shown(ns: u64) -> (u64, u32, &'static str) {
     let (unit_ns, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
+        0..1_000 => return (1, 0, "ns"),
         1_000..1_000_000 => (1_000, "us"),
         1_000_000..1_000_000_000 => (1_000_000, "ms"),
         1_000_000_000.. => (1_000_000_000, "s"),
     };
-    let whole = ns / unit_ns;
-    let digits = match whole {
+    let digits = match ns / unit_ns {
         0..10 => 2,
         10..100 => 1,
         100.. => 0,
     };
-    if digits == 0 {
-        return format!("{whole} {unit}");
-    }
-    let scale = 10_u64.pow(digits);
-    let rest = ns % unit_ns * scale / unit_ns;
-    let width = usize::try_from(digits).unwrap_or(0);
-    format!("{whole}.{rest:0width$} {unit}")
+    (unit_ns, digits, unit)
 }
 
 /// `1,234,567`.
@@ -47,7 +56,13 @@ mod tests {
             (999, "999 ns"),
             (1_050, "1.05 us"),
             (12_345, "12.3 us"),
-            (999_999, "999 us"),
+            (9_994, "9.99 us"),
+            (9_995, "10.0 us"),
+            (999_499, "999 us"),
+            (999_999, "1.00 ms"),
+            (104_857_599, "105 ms"),
+            (100_499_999, "100 ms"),
+            (u64::MAX, "18446744073 s"),
             (1_000_000, "1.00 ms"),
             (61_000_000_000, "61.0 s"),
         ] {

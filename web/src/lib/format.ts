@@ -50,15 +50,16 @@ export function cpu(value: number | null): string {
 /** Nanoseconds with a unit that keeps three digits: "12.3 ms". */
 export function duration(ns: number): string {
   if (ns < 1e3) return `${ns.toFixed(0)} ns`;
-  if (ns < 1e6) return `${three(ns / 1e3)} µs`;
-  if (ns < 1e9) return `${three(ns / 1e6)} ms`;
+  // 999.6 µs are 1.00 ms, as the agent writes them.
+  if (ns < 999.5e3) return `${three(ns / 1e3)} µs`;
+  if (ns < 999.5e6) return `${three(ns / 1e6)} ms`;
   const seconds = ns / 1e9;
   if (seconds < 100) return `${three(seconds)} s`;
   return clock(seconds);
 }
 
 function three(value: number): string {
-  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
 /** Seconds as "2 min 5 s", "3 h 4 min", "2 d 3 h". */

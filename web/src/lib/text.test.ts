@@ -30,6 +30,9 @@ describe("format", () => {
     expect(duration(999)).toBe("999 ns");
     expect(duration(2_400)).toBe("2.40 µs");
     expect(duration(3.2e9)).toBe("3.20 s");
+    expect(duration(9_995)).toBe("10.0 µs");
+    expect(duration(999_999)).toBe("1.00 ms");
+    expect(duration(104_857_599)).toBe("105 ms");
     expect(clock(3725)).toBe("1 h 2 min");
   });
 
