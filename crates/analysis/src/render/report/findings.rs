@@ -10,7 +10,9 @@ const EVIDENCE: usize = 3;
 pub(super) fn blocks(diagnosis: &Diagnosis) -> Vec<Block> {
     let mut blocks = vec![Block::Heading("Findings".to_owned())];
     if diagnosis.findings.is_empty() {
-        blocks.push(Block::Paragraph(plain("None: nothing that a setting changes costs enough CPU to be told from chance.")));
+        blocks.push(Block::Paragraph(plain(
+            "None: nothing that a setting changes costs enough CPU to be told from chance.",
+        )));
     }
     let numbered = diagnosis.findings.iter().zip(1..);
     blocks.extend(numbered.map(|(finding, number)| entry(finding, number)));

@@ -129,7 +129,10 @@ fn what_is_not_known_is_said_and_what_is_absent_is_left_out() {
         text.contains("CPU use: not known, requests: not known."),
         "{text}"
     );
-    assert!(text.contains("FINDINGS\nNone: nothing that a setting changes"), "{text}");
+    assert!(
+        text.contains("FINDINGS\nNone: nothing that a setting changes"),
+        "{text}"
+    );
     for part in [
         "THREADS",
         "CONNECTIONS",
