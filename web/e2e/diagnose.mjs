@@ -360,7 +360,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await page.getByRole("button", { name: "Start check-up" }).click();
     await page.waitForURL(/view=checkup&id=checkup-/);
     await page.locator("[data-live] [data-verdict]").waitFor();
-    assert((await page.title()).startsWith("… pid 4242 – Check-up"), await page.title());
+    assert((await page.title()).startsWith("… envoy · pid 4242 – Check-up"), await page.title());
     await page.locator("[data-enough]", { hasText: /Enough samples: the largest cost, .* ± \d/ }).waitFor();
     await page.getByLabel("Notify me when it has ended").check();
     await shot(page, "live");
@@ -379,7 +379,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await page.waitForURL(/view=checkup/);
     await page.locator("[data-diagnosis]").waitFor();
     assert((await page.locator("[data-live]").count()) === 0, "it still grows");
-    assert((await page.title()).startsWith("✓ pid 4242 – Check-up"), await page.title());
+    assert((await page.title()).startsWith("✓ envoy · pid 4242 – Check-up"), await page.title());
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Really delete" }).click();
     await page.waitForURL(/view=diagnose/);

@@ -18,7 +18,7 @@ import { CheckupProgress, FailedParts } from "./checkup_progress";
 import { Report } from "./diagnosis_report";
 import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
-import { namedTarget } from "./tasks";
+import { namedCheckup } from "./tasks";
 
 /** Time between two diagnoses of a check-up that runs: making one costs the agent CPU, which is measured as well. */
 const LIVE_MS = 5_000;
@@ -188,7 +188,7 @@ export function useCheckupTitle(name: string): void {
 }
 
 function Known({ checkup }: { checkup: Checkup }) {
-  useCheckupTitle(namedTarget(checkup));
+  useCheckupTitle(namedCheckup(checkup));
   const { pid, scope } = route.value;
   const subject = { of: "checkups", id: checkup.id, pid, scope } as const;
   const running = checkup.state === "running";
@@ -196,7 +196,7 @@ function Known({ checkup }: { checkup: Checkup }) {
     <section class="node-page">
       <div class="group-title">
         <h1>Check-up</h1>
-        <span class="name">{namedTarget(checkup)}</span>
+        <span class="name">{namedCheckup(checkup)}</span>
         <CheckupMark checkup={checkup} />
         <span class="muted">
           {moment(checkup.created_ns)} for {clock(checkup.duration_s)}

@@ -38,7 +38,7 @@ import { CheckupProgress } from "./checkup_progress";
 import { Choice } from "./choice";
 import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
-import { namedTarget } from "./tasks";
+import { namedCheckup } from "./tasks";
 import { Unknown } from "./unknown";
 
 function Side({ title, checkup }: { title: string; checkup: Checkup }) {
@@ -46,7 +46,7 @@ function Side({ title, checkup }: { title: string; checkup: Checkup }) {
     <div class="compared-side">
       <span class="muted">{title}</span>{" "}
       <PageLink class="name" to={{ view: "checkup", id: checkup.id }}>
-        {namedTarget(checkup)}
+        {namedCheckup(checkup)}
       </PageLink>{" "}
       <CheckupMark checkup={checkup} />{" "}
       <span class="muted">
@@ -245,7 +245,7 @@ function Share({
   const picture = async (): Promise<void> => {
     const moments = [moment(before.created_ns), moment(after.created_ns)] as const;
     try {
-      const card = await drawCard(cardLines(comparison, namedTarget(after), moments));
+      const card = await drawCard(cardLines(comparison, namedCheckup(after), moments));
       save(card, `${after.id}.png`);
       setFailed("");
     } catch (error) {
@@ -349,12 +349,12 @@ export function CompareCheckupsPage({ a, b }: { a: string; b: string }) {
 }
 
 function Pair({ before, after }: { before: Checkup; after: Checkup }) {
-  useCheckupTitle(namedTarget(after));
+  useCheckupTitle(namedCheckup(after));
   const running = [before, after].filter(({ state }) => state === "running");
   return (
     <section class="node-page">
       <div class="group-title">
-        <h1>What has changed in {namedTarget(after)}</h1>
+        <h1>What has changed in {namedCheckup(after)}</h1>
         <span class="push" />
         <button
           type="button"

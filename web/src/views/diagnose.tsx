@@ -13,7 +13,7 @@ import { Changing } from "./changing";
 import { CheckupMark } from "./checkup";
 import { PageLink } from "./page_link";
 import { Loading } from "./states";
-import { namedTarget } from "./tasks";
+import { namedCheckup, namedTarget } from "./tasks";
 
 /** Single results that are offered. */
 const MOST_RESULTS = 12;
@@ -66,7 +66,7 @@ function CheckupRows({ list }: { list: readonly Checkup[] }) {
                 </td>
                 <td>
                   <PageLink class="name" to={{ view: "checkup", id: checkup.id }}>
-                    {namedTarget(checkup)}
+                    {namedCheckup(checkup)}
                   </PageLink>
                 </td>
                 <td>

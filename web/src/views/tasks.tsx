@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
-import type { Task } from "../api/types";
+import type { Checkup, Task } from "../api/types";
 import { count, moment, plural, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { isFinal } from "../lib/task_list";
@@ -20,6 +20,12 @@ export function namedTarget(task: Pick<Task, "target"> & Partial<Pick<Task, "tar
   const text = targetText(task.target, namedContainers.value);
   const names = targetNames({ target_names: task.target_names ?? [] });
   return visible(names.length === 0 ? text : `${names.join(", ")} · ${text}`);
+}
+
+/** The target of a check-up, with the names that its tasks know. */
+export function namedCheckup({ target, tasks: parts }: Checkup): string {
+  const known = parts.map(({ id }) => tasks.value?.get(id)?.target_names ?? []);
+  return namedTarget({ target, target_names: known.find((names) => names.length > 0) ?? [] });
 }
 
 const VALUES: Readonly<Record<string, (task: Task) => number | string>> = {
