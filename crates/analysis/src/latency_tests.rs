@@ -88,7 +88,7 @@ fn an_app_that_is_not_seen_has_the_network_with_it() {
     assert_eq!(parts(&found[0])[2], (LatencyPlace::Upstream, 102_500));
     assert!(
         found[0].text.ends_with(
-            ": 102 ms until mesh-server responds, the network included, 6.00 ms in envoy."
+            ": 103 ms until mesh-server responds, the network included, 6.00 ms in envoy."
         ),
         "{}",
         found[0].text

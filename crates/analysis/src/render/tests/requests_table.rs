@@ -88,10 +88,10 @@ fn operations_are_a_row_each_the_most_frequent_first() {
     assert_eq!(
         lines,
         [
-            "Requests to app take 667 ms on average (p95 2.00 s).",
+            "Requests to app take 668 ms on average (p95 2.00 s).",
             "CLIENT            SERVER       PROTOCOL  OPERATION  COUNT  RATE/s  ERRORS      p50     p90     p99",
-            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /many   2500     250       1  1.50 ms  2.00 s  2.00 s",
-            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /few       5     0.5       1  1.50 ms  2.00 s  2.00 s",
+            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /many   2500     250       1  1.51 ms  2.00 s  2.00 s",
+            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /few       5     0.5       1  1.51 ms  2.00 s  2.00 s",
             "nothing is known to be missing",
         ]
     );
