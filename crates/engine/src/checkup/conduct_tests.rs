@@ -69,6 +69,14 @@ fn request() -> CheckupRequest {
     }
 }
 
+/// Does not end by itself in a test.
+fn long_request() -> CheckupRequest {
+    CheckupRequest {
+        duration_s: 60,
+        ..request()
+    }
+}
+
 async fn ended(checkups: &Checkups, id: &str) -> Checkup {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -145,10 +153,7 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
 async fn what_was_observed_until_the_agent_ends_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let checkups = open(folder.path(), None);
-    let long = CheckupRequest {
-        duration_s: 60,
-        ..request()
-    };
+    let long = long_request();
     let created = checkups.create(&long).await.unwrap();
     let begun = || checkups.engine.list().iter().all(|task| has_begun(task));
     while !begun() {
@@ -186,10 +191,7 @@ async fn a_part_that_fails_leaves_the_others() {
 async fn without_room_for_all_of_its_tasks_none_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let checkups = open(folder.path(), None);
-    let long = CheckupRequest {
-        duration_s: 60,
-        ..request()
-    };
+    let long = long_request();
     // Three run; of the next three only two can wait.
     let first = checkups.create(&long).await.unwrap();
     let refused = checkups.create(&long).await;
