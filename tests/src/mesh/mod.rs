@@ -60,8 +60,9 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 /// One pod: its namespace and its sidecar.
 #[derive(Debug)]
 pub struct Pod {
-    pub netns: Netns,
+    // Before the namespace, whose end kills what is in it.
     pub envoy: Running,
+    pub netns: Netns,
     launched: Launched,
     access_log: PathBuf,
     /// After Envoy: a writer whose pipe is closed ends badly.

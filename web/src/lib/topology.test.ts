@@ -149,6 +149,12 @@ describe("a pod", () => {
       const { ended } = splitEnded(found.pods, "!7");
       expect(ended.map(({ key, name }) => [key, name])).toEqual([["!7 earlier", "zipkin-sink"]]);
     }
+    // Two that were connected there were there at once.
+    const both = [
+      ...edges,
+      closed(edge([10, "zipkin-sink", "10.0.0.1", 7], [21, "mesh-server", "10.0.0.1", 7], 83)),
+    ];
+    expect(topologyOf(both, new Map(), "").pods.map(({ key }) => key)).toEqual(["!7"]);
     // Nothing says that the one before was another pod when nothing of it lives.
     expect(topologyOf(edges.slice(0, 2), new Map(), "").pods.length).toBe(1);
   });

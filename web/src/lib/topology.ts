@@ -148,21 +148,47 @@ function podsOf(
     if (end.network_namespace !== null) namespaces.add(end.network_namespace);
     seen.set(id, namespaces);
   }
-  return new Map(
+  const places = new Map(
     [...seen].map(([id, namespaces]) => {
       const own = processes.get(id)?.network_namespace ?? null;
       const [first, ...others] = namespaces;
       // Sockets that were opened elsewhere do not move the process.
       const namespace = own ?? (others.length === 0 ? (first ?? null) : null);
-      if (namespace === null) return [id, UNKNOWN_POD];
       const member = members.get(`p:${id}`);
       const lives = own !== null || (member !== undefined && isActive(member));
-      const start = starts.get(namespace);
+      const start = namespace === null ? undefined : starts.get(namespace);
       const ticks = member?.end.start_ticks ?? null;
       const isEarlier = !lives && start !== undefined && ticks !== null && ticks < start;
-      return [id, `${KNOWN_POD}${namespace}${isEarlier ? EARLIER_POD : ""}`];
+      return [id, { namespace, isEarlier }];
     }),
   );
+  joinConnected(edges, places);
+  return new Map(
+    [...places].map(([id, { namespace, isEarlier }]) => [
+      id,
+      namespace === null ? UNKNOWN_POD : `${KNOWN_POD}${namespace}${isEarlier ? EARLIER_POD : ""}`,
+    ]),
+  );
+}
+
+interface Place {
+  readonly namespace: number | null;
+  isEarlier: boolean;
+}
+
+/** Two processes that were connected inside of a namespace were there at once: if one is of the later, both are. */
+function joinConnected(edges: readonly Edge[], places: ReadonlyMap<string, Place>): void {
+  const placeOf = (end: EdgeEnd): Place | undefined => places.get(processId(end) ?? "");
+  for (let isChanged = true; isChanged; ) {
+    isChanged = false;
+    for (const { client, server } of edges) {
+      const [from, to] = [placeOf(client), placeOf(server)];
+      if (from === undefined || to === undefined || from.isEarlier === to.isEarlier) continue;
+      if (from.namespace === null || from.namespace !== to.namespace) continue;
+      [from.isEarlier, to.isEarlier] = [false, false];
+      isChanged = true;
+    }
+  }
 }
 
 export interface Member {
