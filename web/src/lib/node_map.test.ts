@@ -50,6 +50,17 @@ test("the node and its pods are called as on the overview", () => {
   expect(nodes[1]!.row?.title).toBe("default/shop-1");
 });
 
+test("pods that are called the same have their network namespace in their title", () => {
+  const { nodes } = mapOf(
+    [
+      link(inPod(1, "envoy", SHOP), inPod(2, "envoy", BANK)),
+      link(inPod(1, "envoy", SHOP), inPod(3, "app", HOST)),
+    ],
+    [row(SHOP, "pod", "envoy + app"), row(BANK, "pod", "envoy + app")],
+  );
+  expect(nodes.map(({ title }) => title)).toEqual(["app", "envoy + app (net 101)", "envoy + app (net 102)"]);
+});
+
 test("many addresses that only call one pod share a box, one that also calls another does not", () => {
   const [shop, bank] = [inPod(1, "envoy", SHOP), inPod(2, "envoy", BANK)];
   const callers = [1, 2, 3, 4, 5].map((i) => outside(`192.0.2.${i}`));

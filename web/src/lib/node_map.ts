@@ -3,7 +3,15 @@
 
 import type { Edge, EdgeEnd, NamedContainers, OverviewRow, Process } from "../api/types";
 import { grouped } from "./grouped";
-import { edgeBytes, groupPods, isLoopback, nodeKey, type Pod, type TopologyLink } from "./topology";
+import {
+  distinctNames,
+  edgeBytes,
+  groupPods,
+  isLoopback,
+  nodeKey,
+  type Pod,
+  type TopologyLink,
+} from "./topology";
 
 export type MapNodeKind = "pod" | "host" | "outside";
 
@@ -118,9 +126,11 @@ export function nodeMapOf({ edges, processes, named, rows, live }: NodeMapInput)
       addresses: [],
     };
   });
-  nodes.push(...outsideNodes(outside, shared));
-  nodes.sort((a, b) => text(a.key, b.key));
-  return bounded(nodes, flows);
+  const titles = distinctNames(nodes.map(({ key, title }) => [key, title]));
+  const distinct = nodes.map((node, at) => ({ ...node, title: titles[at]! }));
+  const all = [...distinct, ...outsideNodes(outside, shared)];
+  all.sort((a, b) => text(a.key, b.key));
+  return bounded(all, flows);
 }
 
 interface Between {

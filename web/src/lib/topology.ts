@@ -5,6 +5,7 @@
 import type { Edge, EdgeEnd, NamedContainers, Process } from "../api/types";
 import { commonPod, containerOf, type KnownContainer, podTitle } from "./container_names";
 import { edgeOpen } from "./edge_activity";
+import { grouped } from "./grouped";
 
 /** What a place on the map is for. */
 export type Role = "sidecar" | "center" | "app" | "helper" | "caller" | "dependency" | "control" | "unknown";
@@ -300,6 +301,16 @@ function controlPurpose(edge: Edge, inward: boolean): string | null {
   return CONTROL_ASKED.get(port) ?? CONTROL_ASKED.get(asked) ?? null;
 }
 
+/** Names of pods by their keys: of those that are called the same with the inode of their network namespace. */
+export function distinctNames(pods: readonly (readonly [key: string, name: string])[]): string[] {
+  const called = grouped(pods, ([, name]) => name);
+  return pods.map(([key, name]) =>
+    called.get(name)!.length > 1 && key.startsWith(KNOWN_POD)
+      ? `${name} (net ${key.slice(KNOWN_POD.length)})`
+      : name,
+  );
+}
+
 /** All processes of some edges in their pods. */
 export interface Grouped {
   /** Ends by the key of their node. */
@@ -323,11 +334,12 @@ export function groupPods(
     const pod = key.startsWith("p:") ? podOfProcess.get(key.slice(2)) : undefined;
     if (pod !== undefined) inside.set(pod, [...(inside.get(pod) ?? []), key]);
   }
-  const pods = [...inside].map(([key, keys]): Pod => {
+  const names = distinctNames([...inside].map(([key, keys]) => [key, podName(keys, members, named)]));
+  const pods = [...inside].map(([key, keys], at): Pod => {
     const known = key.startsWith(KNOWN_POD);
     return {
       key,
-      name: known ? podName(keys, members, named) : "pod not known",
+      name: known ? names[at]! : "pod not known",
       why: key.endsWith(EARLIER_POD)
         ? `network namespace ${key.slice(1, -EARLIER_POD.length)}: they had ended before the oldest process there began`
         : known

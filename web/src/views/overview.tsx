@@ -216,7 +216,11 @@ function Row({
           </PageLink>{" "}
           <span class="muted">
             {row.workload === null ? "" : `${visible(row.workload)} · `}
-            {row.kind === "pod" ? "" : `${row.kind} · `}
+            {row.kind !== "pod"
+              ? `${row.kind} · `
+              : row.pod === null
+                ? `net ${row.network_namespace ?? "?"} · `
+                : ""}
             {plural(row.processes, "process", "processes")}
           </span>
         </th>

@@ -65,7 +65,7 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
     };
     let mut blocks = vec![
         Block::Lead(plain(diagnosis.verdict.clone())),
-        Block::Paragraph(plain(totals(&diagnosis.totals))),
+        Block::Paragraph(plain(totals(&diagnosis.totals, diagnosis.window.duration_s))),
         Block::Paragraph(plain(basis)),
     ];
     if let Some(supply) = supply {
@@ -100,16 +100,24 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
     blocks
 }
 
-fn totals(totals: &Totals) -> String {
+fn totals(totals: &Totals, duration_s: f64) -> String {
     let Totals {
         cpu_cores,
         cpu_ns: _,
-        sampled_ns: _,
+        sampled_ns,
         requests,
         cpu_us_per_request,
     } = totals;
     let mut parts = vec![cpu_cores.map_or_else(
-        || "CPU use: not known".to_owned(),
+        || {
+            let seconds = float(*sampled_ns) / 1e9;
+            match seconds / duration_s {
+                cores if cores.is_finite() && cores > 0.0 => {
+                    format!("about {cores:.2} CPU cores by the samples")
+                }
+                _ => "CPU use: not known".to_owned(),
+            }
+        },
         |cores| format!("{cores:.3} CPU cores"),
     )];
     parts.push(requests.as_ref().map_or_else(

@@ -126,7 +126,7 @@ fn what_is_not_known_is_said_and_what_is_absent_is_left_out() {
     diagnosis.limits.clear();
     let text = report(&diagnosis, None, ReportForm::Text);
     assert!(
-        text.contains("CPU use: not known, requests: not known."),
+        text.contains(" CPU cores by the samples, requests: not known."),
         "{text}"
     );
     assert!(
