@@ -23,5 +23,6 @@ pub mod network_calls;
 pub mod payload;
 pub mod tls;
 pub mod process;
+pub mod kernel_names;
 pub mod stack;
 pub mod unwind;

@@ -1,6 +1,6 @@
 //! What happens when part of the kernel side is missing or too expensive.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use profiler_tests::{
     agent::{self, Agent, ServeOptions},
@@ -78,6 +78,33 @@ fn without_the_sampler_a_task_fails_and_says_why() {
             .contains("on_cpu is denied by --deny-probe"),
         "{task}"
     );
+}
+
+#[test]
+fn kernel_code_has_the_same_names_from_the_kernel_and_from_its_table() {
+    let targets = Targets::new();
+    // Most of its time goes to reads and writes of a byte.
+    let reader = targets
+        .launch(Path::new("dd"), "reader")
+        .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
+        .start()
+        .unwrap();
+    let asked = Agent::start().unwrap();
+    let read = denying(&programs_of("kernel_names"));
+    for (agent, from_table) in [(&asked, false), (&read, true)] {
+        let id = start_task(agent, &on_cpu(json!({ "pids": [reader.pid()] }), 3, 499));
+        let task = finish_task(agent, &id, 3);
+        assert_eq!(
+            notes(&task).contains("/proc/kallsyms"),
+            from_table,
+            "{task}"
+        );
+        let folded = agent.api.folded(&id, "").unwrap();
+        for function in ["vfs_read", "vfs_write"] {
+            let with = folded.count(|stack| stack.has(function));
+            assert!(with > 0, "no {function}: {}", folded.summary());
+        }
+    }
 }
 
 #[test]

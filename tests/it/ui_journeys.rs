@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     cleanup::scratch_directory,
     mesh::{AppTrouble, Mesh, MeshOptions},
     wait::wait_for,
@@ -68,16 +69,17 @@ fn two_clicks_lead_from_the_first_page_to_the_cause() {
     let url = format!("http://{}/#token={token}", agent.api.address);
     let browse = |name: &str, value: &str| {
         let variables = [("AGENT_URL", url.as_str()), (name, value)];
-        run_script("journeys.mjs", "browser", &folder, &variables).unwrap_or_else(|said| {
-            panic!("{said}");
-        });
+        run_script("journeys.mjs", "browser", &folder, &variables)
     };
-    browse("CASES", &Value::from(cases).to_string());
+    let said = browse("CASES", &Value::from(cases).to_string());
+    // Verdicts are measured.
+    assert_measured!(said.is_ok(), "{}", said.unwrap_err());
     // All of it ends, as in a restart.
     for mesh in &mut meshes {
         stop_load(mesh);
     }
     drop(meshes);
     let checkups = agent.api.get_json("/api/v1/checkups").unwrap();
-    browse("GONE", checkups[0]["id"].as_str().unwrap());
+    let said = browse("GONE", checkups[0]["id"].as_str().unwrap());
+    said.unwrap_or_else(|said| panic!("{said}"));
 }

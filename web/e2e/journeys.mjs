@@ -56,7 +56,7 @@ for (const { pod, words, id, clicks } of started)
         all.map((part) => ({ grow: Number(part.style.flexGrow), link: part.querySelector("a") !== null })),
       );
     const most = parts.reduce((a, b) => (a.grow > b.grow ? a : b));
-    assert(most.link, `the largest part is no link: ${JSON.stringify(parts)}`);
+    assert(most.link, `the largest part is no link: ${JSON.stringify(parts)}, ${verdict}`);
     await page
       .locator(".journey-bar a")
       .nth(parts.filter(({ link }) => link).indexOf(most))

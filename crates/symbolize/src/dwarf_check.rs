@@ -147,12 +147,13 @@ impl CheckedDwarf {
         Ok(checked)
     }
 
-    /// Checks the units that the library parses when it is asked about an address.
+    /// Checks the units that the library parses when it is asked about an address. The result is how many there were that had
+    /// not been checked.
     pub(crate) fn admit(
         &mut self,
         sections: &impl Sections,
         address: u64,
-    ) -> Result<(), DwarfRefused> {
+    ) -> Result<usize, DwarfRefused> {
         let before = self.ranges.partition_point(|range| range.begin <= address);
         let units: Vec<usize> = self.ranges[..before]
             .iter()
@@ -161,10 +162,10 @@ impl CheckedDwarf {
             .filter(|range| address < range.end && !self.entered.contains(&range.unit))
             .map(|range| range.unit)
             .collect();
-        for unit in units {
-            self.enter(sections, unit)?;
+        for unit in &units {
+            self.enter(sections, *unit)?;
         }
-        Ok(())
+        Ok(units.len())
     }
 
     /// An address that lies in no unit, so that asking about it parses none; 0 when all do, for
@@ -390,7 +391,7 @@ mod tests {
             addresses: &[],
         };
         // The code of all units here, if they have any, includes address 1.
-        CheckedDwarf::open(&fixture)?.admit(&fixture, 1)
+        CheckedDwarf::open(&fixture)?.admit(&fixture, 1).map(drop)
     }
 
     /// `.debug_aranges` that gives the unit at 0 the code from 0x1000 to 0x2000.
@@ -439,7 +440,7 @@ mod tests {
         };
         let mut checked = CheckedDwarf::open(&fixture).unwrap();
         for outside in [0, 0xfff, checked.address_outside(), u64::MAX] {
-            assert_eq!(checked.admit(&fixture, outside), Ok(()), "{outside:#x}");
+            assert_eq!(checked.admit(&fixture, outside), Ok(0), "{outside:#x}");
         }
         let refused = Err(DwarfRefused::TooMuch { what: "nesting" });
         assert_eq!(checked.admit(&fixture, 0x1fff), refused);

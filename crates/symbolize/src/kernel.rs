@@ -1,4 +1,4 @@
-//! Names of kernel code, from `/proc/kallsyms`.
+//! Names of kernel code: those that the kernel was asked for, else from `/proc/kallsyms`.
 //!
 //! kallsyms gives no sizes: a function is taken to end where the next symbol begins. Where what
 //! follows belongs to something else (the last function of a module) the end is unknown, and the
@@ -79,6 +79,8 @@ pub(crate) struct Kernel {
     build_id: Option<Rc<[u8]>>,
     module_build_ids: HashMap<String, Rc<[u8]>>,
     cache: HashMap<u64, KernelNames>,
+    /// The kernel has named code when it was asked.
+    is_told: bool,
 }
 
 /// Addresses whose names are kept; the kernel code that is ever sampled is far less.
@@ -86,9 +88,12 @@ const CACHE_LIMIT: usize = 32 * 1024;
 
 impl Kernel {
     pub(crate) fn state(&self) -> KernelSymbols {
-        self.table
-            .as_ref()
-            .map_or(KernelSymbols::Unread, |table| table.state)
+        let unread = if self.is_told {
+            KernelSymbols::Known
+        } else {
+            KernelSymbols::Unread
+        };
+        self.table.as_ref().map_or(unread, |table| table.state)
     }
 
     pub(crate) fn names(&mut self, address: u64) -> KernelNames {
@@ -101,8 +106,26 @@ impl Kernel {
             self.load(self.read_at.is_none_or(|at| at.elapsed() > RELOAD_INTERVAL));
             found = self.table.as_ref().and_then(|table| table.find(address));
         }
+        let found = found
+            .as_ref()
+            .map(|(name, module)| (name.as_str(), module.as_str()));
+        self.keep(address, found)
+    }
+
+    /// What the kernel prints for an address: `NAME`, `NAME [MODULE]`, or a number where it has no name.
+    pub(crate) fn know(&mut self, address: u64, printed: &str) {
+        let (name, module) = match printed.split_once(' ') {
+            Some((name, module)) => (name, module.trim_matches(['[', ']'])),
+            None => (printed, ""),
+        };
+        let is_named = !name.starts_with("0x") && !name.is_empty();
+        self.is_told |= is_named;
+        self.keep(address, is_named.then_some((name, module)));
+    }
+
+    fn keep(&mut self, address: u64, found: Option<(&str, &str)>) -> KernelNames {
         let names = match found {
-            Some((name, module)) => self.named(&name, &module),
+            Some((name, module)) => self.named(name, module),
             None => KernelNames {
                 names: Rc::new(Names::none()),
                 kind: ModuleKind::Kernel,
@@ -379,6 +402,46 @@ ffffffffc0000000 t mod_first\t[mod_a]
         check(&table, 0xffff_ffff_c000_1010, Some(("mod_last", "mod_a")));
         check(&table, 0xffff_ffff_c000_1000 + LAST_SYMBOL_BYTES, None);
         check(&table, u64::MAX, None);
+    }
+
+    #[test]
+    fn what_the_kernel_prints_is_understood_without_the_table() {
+        let mut kernel = Kernel::default();
+        let printed = [
+            (
+                0xffff_ffff_8100_1000,
+                "do_exit",
+                Some("do_exit"),
+                "[kernel]",
+            ),
+            (
+                0xffff_ffff_c000_0010,
+                "mod_first [mod_a]",
+                Some("mod_first"),
+                "[mod_a]",
+            ),
+            (
+                0xffff_ffff_8100_1100,
+                "_RNvCs1234_7mycrate3foo",
+                Some("mycrate::foo"),
+                "[kernel]",
+            ),
+            (
+                0xffff_ffff_a000_0000,
+                "0xffffffffa0000000",
+                None,
+                "[kernel]",
+            ),
+        ];
+        for (address, text, name, module) in printed {
+            kernel.know(address, text);
+            let seen = kernel.names(address);
+            let first = seen.names.functions.first();
+            assert_eq!(first.map(|function| &*function.name), name, "{text}");
+            assert_eq!(seen.module, module, "{text}");
+        }
+        assert!(kernel.table.is_none());
+        assert_eq!(kernel.state(), KernelSymbols::Known);
     }
 
     #[test]

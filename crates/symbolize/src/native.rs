@@ -223,6 +223,7 @@ impl Library {
             let source = source(true);
             let outside = checked.address_outside();
             checked.admit(&sections, outside).ok()?;
+            sections.map.rest();
             symbolizer
                 .symbolize_single(&source, Input::VirtOffset(outside))
                 .ok()?;
@@ -241,11 +242,16 @@ impl Library {
 
     /// Whether the debug information may be asked about an address; it is given up when not.
     fn admit(&mut self, address: u64) {
-        if let Some(debug) = &mut self.debug
-            && let Err(refused) = debug.checked.admit(&debug.sections, address)
-        {
-            tracing::debug!(%refused, "debug information is not used any more");
-            self.debug = None;
+        let Some(debug) = &mut self.debug else {
+            return;
+        };
+        match debug.checked.admit(&debug.sections, address) {
+            Ok(0) => {}
+            Ok(_entered) => debug.sections.map.rest(),
+            Err(refused) => {
+                tracing::debug!(%refused, "debug information is not used any more");
+                self.debug = None;
+            }
         }
     }
 
@@ -367,6 +373,15 @@ impl MappedCopy {
             )
         }?;
         Ok(Self { start, bytes })
+    }
+
+    /// The library has a view of its own: what is read here seldom is not to count twice. It comes back when it is read.
+    fn rest(&self) {
+        // SAFETY: a private view of a file, which nothing writes: its pages hold the same when they come back.
+        let advised = unsafe {
+            rustix::mm::madvise(self.start, self.bytes, rustix::mm::Advice::LinuxDontNeed)
+        };
+        debug_assert!(advised.is_ok(), "the range was mapped");
     }
 
     fn section(&self, section: &CopiedSection) -> &[u8] {

@@ -233,6 +233,12 @@ impl SymbolizerService {
         }));
     }
 
+    /// Tells of kernel code what the kernel itself prints for its addresses (`%ps`): `NAME`, `NAME [MODULE]`, or a number
+    /// where it has no name.
+    pub fn know_kernel(&self, printed: Vec<(u64, String)>) {
+        self.tell(Box::new(move |symbolizer| symbolizer.know_kernel(&printed)));
+    }
+
     /// Starts naming stacks; `builder` is the empty profile that their frames are interned in.
     pub fn name(&self, stacks: Vec<AddressStack>, mut builder: ProfileBuilder) -> NamingInProgress {
         let (sender, answer) = sync_channel(1);

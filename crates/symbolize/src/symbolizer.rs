@@ -230,6 +230,13 @@ impl Symbolizer {
         addresses.iter().enumerate().map(frame).collect()
     }
 
+    /// See [`SymbolizerService::know_kernel`](crate::SymbolizerService::know_kernel).
+    pub(crate) fn know_kernel(&mut self, printed: &[(u64, String)]) {
+        for (address, text) in printed {
+            self.kernel.know(*address, text);
+        }
+    }
+
     /// Drops what can be read again: names, tables of the kernel and of inferred names, and the content of files and
     /// perf-maps of running processes.
     pub fn drop_caches(&mut self) {
@@ -464,6 +471,16 @@ fn user_address(index: usize, address: u64) -> u64 {
 }
 
 /// A return address belongs to the call before it.
+impl AddressStack {
+    /// The addresses of kernel code that names are looked for, leaf first.
+    pub fn kernel_code(&self) -> impl Iterator<Item = u64> {
+        let addresses = self.kernel.as_deref().unwrap_or_default();
+        let is_code = |(_, address): &(usize, &u64)| mark::error_of(**address).is_none();
+        let code = addresses.iter().enumerate().filter(is_code);
+        code.map(|(index, address)| code_address(index, *address))
+    }
+}
+
 fn code_address(index: usize, address: u64) -> u64 {
     if index == 0 {
         address

@@ -9,3 +9,4 @@ mod wakers;
 mod event_loop;
 mod network;
 mod process;
+mod kernel_names;

@@ -148,6 +148,13 @@ impl LoadedObject {
                 .err();
             loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
+        let has_stacks = !matches!(
+            request.counting,
+            Counting::Nothing | Counting::Connections { .. }
+        );
+        if has_stacks && let Err(error) = loaded.load_kernel_namer() {
+            failures.push(error);
+        }
         if let Some(network) = &network {
             loaded.network = loaded.load_network(network, &btf)?;
         }

@@ -50,6 +50,8 @@ pub enum Group {
     Waits,
     /// Passes over threads that sleep.
     SleepingThreads,
+    /// Names of kernel code, in tasks of samples and waits.
+    KernelNames,
     EventLoops,
     /// Connections, including those of Unix sockets.
     Connections,
@@ -92,6 +94,7 @@ impl Group {
             Self::EventLoops => Some("event_loop"),
             Self::ProcessEvents
             | Self::SleepingThreads
+            | Self::KernelNames
             | Self::Connections
             | Self::Segments
             | Self::Calls
@@ -113,6 +116,7 @@ impl Group {
             Self::Slices => "slices",
             Self::Waits => "waits",
             Self::SleepingThreads => "sleeping_threads",
+            Self::KernelNames => "kernel_names",
             Self::EventLoops => "event_loops",
             Self::Connections => "connections",
             Self::Segments => "segments",
@@ -218,8 +222,8 @@ const fn is_same(left: &str, right: &str) -> bool {
 const FLOOR: &str = "5.15";
 
 use Group::{
-    Calls, Connections, EventLoops, Eviction, Payload, PayloadControl, ProcessEvents, Samples,
-    Segments, SleepingThreads, Slices, Tls, Waits, Wakers, WallSamples,
+    Calls, Connections, EventLoops, Eviction, KernelNames, Payload, PayloadControl, ProcessEvents,
+    Samples, Segments, SleepingThreads, Slices, Tls, Waits, Wakers, WallSamples,
 };
 use Hook::{Command, PerfEvent, SystemCalls, TracepointBtf, Uprobe};
 
@@ -275,6 +279,8 @@ pub static PROGRAMS: &[ProgramRow] = &[
     program("off_cpu_switch", TracepointBtf("sched_switch"), FLOOR, Waits, "off-CPU and wall-clock tasks fail with the reason").in_scheduler(),
     program("off_cpu_asleep", Hook::Iterator("task"), FLOOR, SleepingThreads, "threads that sleep when a task begins are counted from their next wait on"),
     program("off_cpu_sleepers", Hook::Iterator("task"), FLOOR, SleepingThreads, "threads that still sleep at the end of a task have no kernel stack"),
+
+    program("kernel_names", Command, FLOOR, KernelNames, "names of kernel functions are read from /proc/kallsyms, which takes longer and more memory"),
 
     program("event_loop_call", SystemCalls("sys_enter_epoll_"), FLOOR, EventLoops, "event loops are not watched, and the task says so").grows_maps(),
     program("event_loop_return", SystemCalls("sys_exit_epoll_"), FLOOR, EventLoops, "event loops are not watched, and the task says so").grows_maps(),

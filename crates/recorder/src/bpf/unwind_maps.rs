@@ -29,7 +29,7 @@ use super::{batch, load_error::LoadError, reader::DecodeError};
 /// A value that both sides know; aya asks for a trait of its own.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-struct Shared<T>(T);
+pub(super) struct Shared<T>(pub(super) T);
 
 // SAFETY: `Shared` is transparent, and `Pod` promises integers without hidden padding.
 unsafe impl<T: Pod> aya::Pod for Shared<T> {}

@@ -58,7 +58,10 @@ impl ProbeStatuses {
     pub fn unknown(&self, denied: &[String]) -> Vec<String> {
         self.with(|board| {
             let is_known = |name: &String| {
-                board.probes.contains_key(name) || name == "bpf_loop" || is_of(Group::Tls, name)
+                board.probes.contains_key(name)
+                    || name == "bpf_loop"
+                    || is_of(Group::Tls, name)
+                    || is_of(Group::KernelNames, name)
             };
             let unknown = denied.iter().filter(|name| !is_known(name));
             unknown.cloned().collect()

@@ -317,7 +317,7 @@ const NO_LOOP_HELPER: &str = "this kernel has no bpf_loop (Linux 5.17): user sta
 
 /// Whether a failure makes new processes be overlooked.
 fn loses_processes(failure: &LoadError) -> bool {
-    refused(failure).is_none_or(|row| row.group != Group::Wakers)
+    refused(failure).is_none_or(|row| !matches!(row.group, Group::Wakers | Group::KernelNames))
 }
 
 fn degradation(failure: &LoadError) -> String {

@@ -101,7 +101,7 @@ pub(super) struct SampleSession {
 }
 
 impl SampleSession {
-    pub(super) fn new(parts: SessionParts) -> Self {
+    pub(super) fn new(mut parts: SessionParts) -> Self {
         let now = Instant::now();
         let clock = parts.source.clock();
         // Waits have no rate that could be lowered.
@@ -121,6 +121,8 @@ impl SampleSession {
         let with_tables = parts.unwinder.is_some();
         let mut rows = SampleAssembler::new(parts.origin, clock, table, symbolizer, with_tables);
         rows.know_reasons();
+        // Its failure was reported when it was loaded.
+        rows.kernel_namer = parts.object.take_kernel_namer().ok();
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
             Clock::Switches | Clock::Wall | Clock::Unknown => {

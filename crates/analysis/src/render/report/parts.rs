@@ -65,7 +65,10 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
     };
     let mut blocks = vec![
         Block::Lead(plain(diagnosis.verdict.clone())),
-        Block::Paragraph(plain(totals(&diagnosis.totals, diagnosis.window.duration_s))),
+        Block::Paragraph(plain(totals(
+            &diagnosis.totals,
+            diagnosis.window.duration_s,
+        ))),
         Block::Paragraph(plain(basis)),
     ];
     if let Some(supply) = supply {
