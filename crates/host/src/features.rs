@@ -100,7 +100,7 @@ pub fn kernel_names() -> Feature {
         Ok(_) => feature(
             "kernel_names",
             Verdict::Degraded,
-            "/proc/kallsyms shows no addresses: kernel frames stay without names",
+            "/proc/kallsyms shows no addresses: kernel frames have names only where the program kernel_names is loaded",
             REMEDY,
         ),
         Err(error) => feature(

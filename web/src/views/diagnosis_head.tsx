@@ -26,16 +26,13 @@ function Totals({ diagnosis }: { diagnosis: Diagnosis }) {
   return (
     <dl class="facts diagnosis-totals" data-totals>
       <Fact title="CPU" help="As the kernel accounts it to the process, not from samples">
-        {totals.cpu_cores === null ? (
-          <>
-            <Unknown why={why("cpu time", "accounting", "cores")} />
-            {totals.sampled_ns > 0 && (
-              <span class="muted">
-                {" "}
-                about {(totals.sampled_ns / 1e9 / window.duration_s).toFixed(2)} cores by the samples
-              </span>
-            )}
-          </>
+        {totals.cpu_cores === null && totals.sampled_ns === 0 ? (
+          <Unknown why={why("cpu time", "accounting", "cores")} />
+        ) : totals.cpu_cores === null ? (
+          <span title={why("cpu time", "accounting", "cores")}>
+            about {(totals.sampled_ns / 1e9 / window.duration_s).toFixed(2)} cores{" "}
+            <span class="muted">by the samples</span>
+          </span>
         ) : (
           `${totals.cpu_cores.toFixed(2)} cores`
         )}

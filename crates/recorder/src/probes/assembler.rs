@@ -1,7 +1,6 @@
 //! From counters and records of the kernel side to rows of a profile.
 
 use std::{
-    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,13 +23,13 @@ use profiler_symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, S
 use profiler_unwind::ProcessCode;
 
 use super::{
+    kernel_code::KernelCode,
     naming::NamingQueue,
     source::Counted,
     stacks::Generations,
     timeline::{BUCKET, Origin, new_builder},
     unread::Unread,
 };
-use crate::bpf::KernelNamer;
 
 /// A thread as last announced.
 #[derive(Clone, Debug)]
@@ -69,9 +68,6 @@ struct Deferred {
 /// Frames that a tracepoint and its program put above those of the function with the hook, at most.
 const MAX_TRACEPOINT_FRAMES: usize = 16;
 
-/// Kernel addresses that are remembered to have been asked for.
-const MAX_KERNEL_ADDRESSES: usize = 1 << 15;
-
 /// Drains for which a sample waits for its stack.
 const DRAINS_WAITED: u32 = 1;
 
@@ -91,10 +87,7 @@ pub(super) struct SampleAssembler {
     /// Programs whose mappings were read, with what was known of their processes while they ran.
     images: Generations<ImageKey, Option<Arc<Process>>>,
     naming: NamingQueue<Row>,
-    /// Where the kernel names its own code.
-    pub(super) kernel_namer: Option<KernelNamer>,
-    /// Addresses that it was asked for.
-    kernel_asked: HashSet<u64>,
+    pub(super) kernel_code: KernelCode,
     unread: Unread,
     /// Rows whose stack had not arrived; tried again with the next drains.
     deferred: Vec<Deferred>,
@@ -124,8 +117,7 @@ impl SampleAssembler {
             clock,
             table,
             naming: NamingQueue::new(symbolizer.clone(), origin, clock),
-            kernel_namer: None,
-            kernel_asked: HashSet::new(),
+            kernel_code: KernelCode::default(),
             unread: Unread::default(),
             symbolizer,
             stacks: Generations::new(),
@@ -315,32 +307,8 @@ impl SampleAssembler {
         if ready.is_empty() {
             return;
         }
-        self.name_kernel(&requests);
+        self.kernel_code.tell(&self.symbolizer, &requests);
         self.naming.ask(ready, requests);
-    }
-
-    /// Tells the symbolizer the names of kernel code that is new; without them it reads all that there are.
-    fn name_kernel(&mut self, requests: &[AddressStack]) {
-        let Some(namer) = &mut self.kernel_namer else {
-            return;
-        };
-        if self.kernel_asked.len() > MAX_KERNEL_ADDRESSES {
-            self.kernel_asked.clear();
-        }
-        let addresses = requests.iter().flat_map(AddressStack::kernel_code);
-        let fresh: Vec<u64> = addresses
-            .filter(|address| self.kernel_asked.insert(*address))
-            .collect();
-        if fresh.is_empty() {
-            return;
-        }
-        match namer.names(&fresh) {
-            Ok(names) => self.symbolizer.know_kernel(names),
-            Err(error) => {
-                tracing::warn!(%error, "names of kernel code are read from /proc/kallsyms");
-                self.kernel_namer = None;
-            }
-        }
     }
 
     /// Adds the rows whose names have come; true when there were some.

@@ -7,6 +7,7 @@ mod coverage;
 mod ended;
 mod event_loop;
 mod governor;
+mod kernel_code;
 mod kernel_losses;
 mod kinds;
 mod naming;

@@ -20,6 +20,7 @@ use super::{
     coverage::CpuAccounts,
     event_loop::EventLoopWatch,
     governor::{Governor, Spent, agent_cpu},
+    kernel_code::KernelCode,
     kernel_losses::LOSS_COUNTERS,
     source::{Source, not_sampled, still_running, unfinished},
     targets::ResolvedTarget,
@@ -121,8 +122,7 @@ impl SampleSession {
         let with_tables = parts.unwinder.is_some();
         let mut rows = SampleAssembler::new(parts.origin, clock, table, symbolizer, with_tables);
         rows.know_reasons();
-        // Its failure was reported when it was loaded.
-        rows.kernel_namer = parts.object.take_kernel_namer().ok();
+        rows.kernel_code = KernelCode::of(&mut parts.object);
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
             Clock::Switches | Clock::Wall | Clock::Unknown => {
