@@ -3,10 +3,9 @@
 use std::{
     collections::BTreeMap,
     os::fd::{AsFd as _, AsRawFd as _},
-    time::Instant,
 };
 
-use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use aya::programs::{RawTracePointRunOptions, TestRun as _};
 
 use super::{
     load_error::LoadError,
@@ -32,16 +31,7 @@ struct InfoAttributes {
 impl LoadedObject {
     /// Loads the program of [`Self::evict`].
     pub(super) fn load_evictor(&mut self) -> Result<(), LoadError> {
-        self.allow_program(EVICT)?;
-        let began = Instant::now();
-        self.evictor()?
-            .load()
-            .map_err(|source| LoadError::Program {
-                program: EVICT.name,
-                source: source.into(),
-            })?;
-        self.note_load_time(EVICT.name, began.elapsed());
-        Ok(())
+        self.load_command(EVICT)
     }
 
     /// Marks a connection that rests, or takes out one that was marked and not used since
@@ -51,7 +41,7 @@ impl LoadedObject {
         let [first, second, ..] = &mut options.args;
         (*first, *second) = (cookie, action);
         let result = self
-            .evictor()?
+            .command(EVICT)?
             .test_run(options)
             .map_err(|source| LoadError::Run {
                 program: EVICT.name,
@@ -70,17 +60,6 @@ impl LoadedObject {
         if result < 0 {
             tracing::debug!(error = %std::io::Error::last_os_error(), "membarrier");
         }
-    }
-
-    fn evictor(&mut self) -> Result<&mut RawTracePoint, LoadError> {
-        self.ebpf()
-            .program_mut(EVICT.name)
-            .ok_or(LoadError::NoProgram(EVICT.name))?
-            .try_into()
-            .map_err(|source: ProgramError| LoadError::Program {
-                program: EVICT.name,
-                source: source.into(),
-            })
     }
 
     /// Runs of the network programs that the kernel left out because the same program was at work on

@@ -1,10 +1,8 @@
 //! Asks the kernel for the names of its code.
 
-use std::time::Instant;
-
 use aya::{
     maps::{Array, MapData},
-    programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
+    programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use profiler_common::kernel_names::{KERNEL_NAME_BYTES, KERNEL_NAMES_AT_ONCE, KernelNames};
 
@@ -56,10 +54,11 @@ impl KernelNamer {
                     source: std::io::Error::other(source),
                 })?;
             let Shared(answer) = self.map.get(&0, 0).map_err(failed)?;
-            let named = answer.addresses.iter().zip(&answer.names);
-            found.extend(named.filter_map(|(address, name)| {
-                Some((*address, text(name).filter(|_| *address != 0)?.to_owned()))
-            }));
+            let all = answer.addresses.iter().zip(&answer.names);
+            let named = all.take_while(|(address, _)| **address != 0);
+            found.extend(
+                named.filter_map(|(address, name)| Some((*address, text(name)?.to_owned()))),
+            );
         }
         Ok(found)
     }
@@ -75,42 +74,17 @@ fn text(name: &[u8; KERNEL_NAME_BYTES]) -> Option<&str> {
 impl LoadedObject {
     /// Loads the program of [`KernelNamer`].
     pub(super) fn load_kernel_namer(&mut self) -> Result<(), LoadError> {
-        self.allow_program(NAMES)?;
-        let began = Instant::now();
-        self.kernel_names()?
-            .load()
-            .map_err(|source| LoadError::Program {
-                program: NAMES.name,
-                source: source.into(),
-            })?;
-        self.note_load_time(NAMES.name, began.elapsed());
-        Ok(())
+        self.load_command(NAMES)
     }
 
     /// Takes what names kernel code; an error the second time, and where it is not loaded.
     pub fn take_kernel_namer(&mut self) -> Result<KernelNamer, LoadError> {
-        let failed = |source: ProgramError| LoadError::Program {
-            program: NAMES.name,
-            source: source.into(),
-        };
-        let info = self.kernel_names()?.info().map_err(failed)?;
-        let program = RawTracePoint::from_program_info(info, NAMES.name.into()).map_err(failed)?;
+        let program = self.shared_command(NAMES)?;
         let map = self.ebpf().take_map(MAP).ok_or(LoadError::NoMap(MAP))?;
         let map = Array::try_from(map).map_err(|source| LoadError::Map {
             map: MAP,
             source: source.into(),
         })?;
         Ok(KernelNamer { program, map })
-    }
-
-    fn kernel_names(&mut self) -> Result<&mut RawTracePoint, LoadError> {
-        self.ebpf()
-            .program_mut(NAMES.name)
-            .ok_or(LoadError::NoProgram(NAMES.name))?
-            .try_into()
-            .map_err(|source: ProgramError| LoadError::Program {
-                program: NAMES.name,
-                source: source.into(),
-            })
     }
 }

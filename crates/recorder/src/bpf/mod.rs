@@ -3,6 +3,7 @@
 mod batch;
 mod call_plan;
 mod check;
+mod commands;
 mod connections;
 mod event_loop;
 mod eviction;

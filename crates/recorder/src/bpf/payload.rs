@@ -2,7 +2,7 @@
 
 use aya::{
     maps::{Array, MapData, RingBuf},
-    programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
+    programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use btf_rs::Btf;
 use profiler_common::payload::{
@@ -176,21 +176,12 @@ impl LoadedObject {
     /// Tells the programs which system calls are which, and loads the program of
     /// [`CaptureControl::order`]; before the programs are attached.
     pub(super) fn load_capture(&mut self) -> Result<(), LoadError> {
-        self.allow_program(CAPTURE)?;
         for (number, place) in PLACES {
             if let Ok(number) = u32::try_from(number) {
                 self.set_number("PAYLOAD_PLACES", number, place)?;
             }
         }
-        let began = std::time::Instant::now();
-        self.capture()?
-            .load()
-            .map_err(|source| LoadError::Program {
-                program: CAPTURE.name,
-                source: source.into(),
-            })?;
-        self.note_load_time(CAPTURE.name, began.elapsed());
-        Ok(())
+        self.load_command(CAPTURE)
     }
 
     /// Takes the ring buffer of pieces; an error the second time.
@@ -202,13 +193,7 @@ impl LoadedObject {
     /// Takes what says of which connections how much is captured; an error the second time.
     pub fn take_capture_control(&mut self) -> Result<CaptureControl, LoadError> {
         const SAMPLING: &str = "PIECE_SAMPLING";
-        let failed = |source: ProgramError| LoadError::Program {
-            program: CAPTURE.name,
-            source: source.into(),
-        };
-        let info = self.capture()?.info().map_err(failed)?;
-        let program =
-            RawTracePoint::from_program_info(info, CAPTURE.name.into()).map_err(failed)?;
+        let program = self.shared_command(CAPTURE)?;
         let map = self.ebpf().take_map(SAMPLING);
         let map = map.ok_or(LoadError::NoMap(SAMPLING))?;
         let sampling = Array::try_from(map).map_err(|source| LoadError::Map {
@@ -221,17 +206,6 @@ impl LoadedObject {
     /// Pieces that were lost and the like, by `profiler_common::payload`, summed over CPUs.
     pub fn payload_counters(&self) -> Result<[u64; PAYLOAD_COUNTERS as usize], LoadError> {
         self.sums("PIECE_COUNTS")
-    }
-
-    fn capture(&mut self) -> Result<&mut RawTracePoint, LoadError> {
-        self.ebpf()
-            .program_mut(CAPTURE.name)
-            .ok_or(LoadError::NoProgram(CAPTURE.name))?
-            .try_into()
-            .map_err(|source: ProgramError| LoadError::Program {
-                program: CAPTURE.name,
-                source: source.into(),
-            })
     }
 }
 

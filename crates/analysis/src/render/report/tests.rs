@@ -129,6 +129,12 @@ fn what_is_not_known_is_said_and_what_is_absent_is_left_out() {
         text.contains(" CPU cores by the samples, requests: not known."),
         "{text}"
     );
+    diagnosis.totals.sampled_ns = 0;
+    let text = report(&diagnosis, None, ReportForm::Text);
+    assert!(
+        text.contains("CPU use: not known, requests: not known."),
+        "{text}"
+    );
     assert!(
         text.contains("FINDINGS\nNone: nothing that a setting changes"),
         "{text}"
