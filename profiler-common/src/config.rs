@@ -19,6 +19,9 @@ pub const UNWIND_FRAME_POINTERS: u32 = 0;
 /// User stacks are walked with the tables of [`crate::unwind`]; needs `bpf_loop` (kernel 5.17).
 pub const UNWIND_TABLES: u32 = 1;
 
+/// In [`KernelOffsets::orc_end_bit`].
+pub const NO_ORC: u32 = u32::MAX;
+
 /// Byte offsets of kernel struct members, resolved from the running kernel's BTF.
 ///
 /// Rust emits no CO-RE relocations, so the agent looks every member up by name.
@@ -67,11 +70,37 @@ pub struct KernelOffsets {
     pub task_arrivals: u32,
     /// The kernel stack.
     pub task_stack: u32,
+    /// `task_struct.thread.sp` of x86-64: where the kernel stack of a task ends that does not run. 0: another architecture.
+    pub task_kernel_sp: u32,
     /// `task_struct.se.sched_delayed` (kernel 6.12): the thread sleeps, and stays in its run queue
     /// until its turn. 0: this kernel leaves no sleeper there.
     pub task_sched_delayed: u32,
     /// No offset: the frames that the kernel's own walker gives at most. A stack with as many is cut.
     pub most_stack_frames: u32,
+    /// No offset: the bit of `struct orc_entry` that ends a stack, in kernels before 6.4. 0: it has a type for that.
+    /// [`NO_ORC`]: there is no such structure, or another one.
+    pub orc_end_bit: u32,
+}
+
+/// The tables of the kernel's own walker on x86-64, and what is to be known of its code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrcTables {
+    /// `__start_orc_unwind_ip`: addresses, each as its distance from itself.
+    pub addresses: u64,
+    /// `__start_orc_unwind`: `struct orc_entry` for each of them. 0: the kernel walks its stacks itself.
+    pub entries: u64,
+    /// Number of both.
+    pub count: u64,
+    pub text_start: u64,
+    pub text_end: u64,
+    /// Functions that the kernel's walker leaves out (`in_sched_functions`).
+    pub scheduler_start: u64,
+    pub scheduler_end: u64,
+    pub locks_start: u64,
+    pub locks_end: u64,
+    /// Where functions return to whose return is traced.
+    pub tracers: [u64; 2],
 }
 
 /// What a loaded object does; one object is loaded for each task.
@@ -109,10 +138,12 @@ pub struct ProbeConfig {
     /// Turns of event loops from this length on are stalls; 0: event loops are not watched.
     pub stall_ns: u64,
     pub offsets: KernelOffsets,
+    pub orc: OrcTables,
 }
 
-const _: () = assert!(size_of::<KernelOffsets>() == 34 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 24 + 136);
+const _: () = assert!(size_of::<KernelOffsets>() == 36 * 4);
+const _: () = assert!(size_of::<OrcTables>() == 11 * 8);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 24 + 144 + 88);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

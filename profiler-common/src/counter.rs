@@ -51,5 +51,9 @@ pub const LOOP_RECORD_DROPPED: u32 = 23;
 /// The kernel stack was cut by the kernel's walker.
 pub const KERNEL_STACK_TRUNCATED: u32 = 24;
 
+/// Kernel stacks that a program walked and the kernel's walker again (`record --verify-unwinding`), and those that differ.
+pub const KERNEL_STACKS_COMPARED: u32 = 25;
+pub const KERNEL_STACKS_DIFFERENT: u32 = 26;
+
 /// Number of counters.
-pub const COUNTERS: u32 = 25;
+pub const COUNTERS: u32 = 27;

@@ -32,6 +32,20 @@ pub const KNOWN_READS: usize = 128;
 /// Bytes above the stack pointer in which these words lie.
 pub const KNOWN_SPAN_BYTES: u64 = 4096;
 
+/// Counters of changes of mappings, by the low bits of a pid (a power of two): when one process starts, the walks of the others
+/// stay remembered.
+pub const MAPPING_CHANGE_ENTRIES: u32 = 1024;
+
+/// Bytes of a kernel stack that are read at once (a power of two): most waits have no more frames. Behind them lies a gap of random
+/// length (`CONFIG_RANDOMIZE_KSTACK_OFFSET`); words beyond it are read one by one.
+pub const KERNEL_WALK_BYTES: usize = 512;
+
+/// Rules of kernel code that each CPU remembers (a power of two), 16 bytes each.
+pub const KERNEL_RULES: usize = 512;
+
+/// Frames of a kernel stack that are walked by the agent's programs, the scheduler's own included.
+pub const KERNEL_WALK_STEPS: u32 = 128;
+
 /// Bytes of stack that a capture holds at most, in pieces of [`CAPTURE_PIECE_BYTES`].
 pub const CAPTURE_STACK_BYTES: usize = 17 * CAPTURE_PIECE_BYTES;
 
@@ -139,6 +153,9 @@ const _: () = assert!(MAX_KERNEL_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(MAX_FRAME_POINTER_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(ROOT_FRAMES.is_power_of_two() && LEAF_FRAMES.is_multiple_of(ROOT_FRAMES));
 const _: () = assert!(MARKS.is_power_of_two() && KNOWN_WALKS.is_power_of_two());
+const _: () = assert!(MAPPING_CHANGE_ENTRIES.is_power_of_two() && KERNEL_RULES.is_power_of_two());
+const _: () =
+    assert!(KERNEL_WALK_BYTES.is_power_of_two() && (MAX_KERNEL_FRAMES + 1).is_power_of_two());
 const _: () = assert!(RUNS_OF_CPU.is_power_of_two() && CGROUP_VERDICTS.is_power_of_two());
 const _: () = assert!(KNOWN_READS.is_power_of_two());
 const _: () = assert!(KNOWN_SPAN_BYTES <= 8 * MAX_RECORD_FRAMES as u64);

@@ -1,6 +1,6 @@
 //! Globals written by the agent before load.
 
-use profiler_common::config::{KernelOffsets, ProbeConfig};
+use profiler_common::config::{KernelOffsets, OrcTables, ProbeConfig};
 
 #[unsafe(no_mangle)]
 pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
@@ -52,8 +52,22 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         task_comm: 0,
         task_arrivals: 0,
         task_stack: 0,
+        task_kernel_sp: 0,
         task_sched_delayed: 0,
         most_stack_frames: 0,
+        orc_end_bit: 0,
+    },
+    orc: OrcTables {
+        addresses: 0,
+        entries: 0,
+        count: 0,
+        text_start: 0,
+        text_end: 0,
+        scheduler_start: 0,
+        scheduler_end: 0,
+        locks_start: 0,
+        locks_end: 0,
+        tracers: [0; 2],
     },
 };
 

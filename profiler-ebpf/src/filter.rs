@@ -52,9 +52,12 @@ pub(crate) fn mark(pid: u32) {
     }
 }
 
-/// False only for a task that is surely no target.
+/// False only for a task that is surely no target. It costs no helper.
 #[inline(always)]
 pub(crate) fn may_want(task: TypedPtr) -> bool {
+    if config!(filter) == MODE_CGROUPS {
+        return !is_known_outside(task).unwrap_or(false);
+    }
     if config!(filter) != MODE_PIDS || config!(pid_namespace_inum) != 0 {
         return true;
     }
@@ -62,6 +65,39 @@ pub(crate) fn may_want(task: TypedPtr) -> bool {
     PROCESS_MARKS
         .get(pid & (MARKS - 1))
         .is_some_and(|mark| *mark != 0)
+}
+
+/// Whether it is remembered that a task's cgroup is no target, nor below one.
+#[inline(always)]
+fn is_known_outside(task: TypedPtr) -> Option<bool> {
+    let set = task.follow(config!(offsets.task_cgroups))?;
+    let cgroup = if config!(hierarchy) == HIERARCHY_V2 {
+        set.follow(config!(offsets.css_set_dfl_cgrp))?
+    } else {
+        set.follow(config!(offsets.css_set_subsys))?
+            .follow(config!(offsets.css_cgroup))?
+    };
+    let leaf: u64 = cgroup
+        .follow(config!(offsets.cgroup_kn))?
+        .member(config!(offsets.kernfs_node_id));
+    let (verdict, mixed) = verdict_of(leaf, changes()?)?;
+    // SAFETY: a map value of one word, which other CPUs write at any time.
+    Some(unsafe { read_volatile(verdict) } == mixed & !WANTED)
+}
+
+#[inline(always)]
+fn changes() -> Option<u32> {
+    let changes = FILTER_CHANGES.get(0)?;
+    // SAFETY: a map value, which the agent changes at any time.
+    Some(unsafe { read_volatile(changes) })
+}
+
+/// The place of a cgroup's verdict, and what is there, but for the verdict, if it is about this cgroup.
+#[inline(always)]
+fn verdict_of(id: u64, changes: u32) -> Option<(*mut u64, u64)> {
+    let mixed = (id.wrapping_mul(OF_ID)).wrapping_add(u64::from(changes).wrapping_mul(OF_CHANGES));
+    let verdict = VERDICTS.get_ptr_mut((mixed >> 32) as u32 & (CGROUP_VERDICTS - 1))?;
+    Some((verdict, mixed))
 }
 
 /// Whether a task is a target.
@@ -82,9 +118,7 @@ pub(crate) fn wants(task: KernelPtr, ids: TaskIds) -> bool {
 #[inline(always)]
 fn in_target_cgroup(task: KernelPtr) -> Option<bool> {
     // Read first: a verdict from before a change is not kept as one from after it.
-    let changes = FILTER_CHANGES.get(0)?;
-    // SAFETY: a map value, which the agent changes at any time.
-    let changes = unsafe { read_volatile(changes) };
+    let changes = changes()?;
     let set = task.follow(config!(offsets.task_cgroups))?;
     let css = if config!(hierarchy) == HIERARCHY_V2 {
         set.follow(config!(offsets.css_set_dfl_cgrp))?
@@ -93,9 +127,7 @@ fn in_target_cgroup(task: KernelPtr) -> Option<bool> {
         set.follow(config!(offsets.css_set_subsys))?
     };
     let leaf = node_id(css)?;
-    let mixed =
-        (leaf.wrapping_mul(OF_ID)).wrapping_add(u64::from(changes).wrapping_mul(OF_CHANGES));
-    let verdict = VERDICTS.get_ptr_mut((mixed >> 32) as u32 & (CGROUP_VERDICTS - 1))?;
+    let (verdict, mixed) = verdict_of(leaf, changes)?;
     // SAFETY: a map value of one word, which other CPUs write at any time.
     let known = unsafe { read_volatile(verdict) };
     if known & !WANTED == mixed & !WANTED {

@@ -58,4 +58,15 @@ impl TypedPtr {
         // SAFETY: the verifier rejects what is not a member, and reads of bad addresses give 0.
         unsafe { ((self.0 + u64::from(offset)) as *const T).read() }
     }
+
+    /// Follows a pointer among the members; `None` when it is null.
+    #[inline(always)]
+    pub(crate) fn follow(self, offset: u32) -> Option<Self> {
+        let pointer: u64 = self.member(offset);
+        if pointer == 0 {
+            None
+        } else {
+            Some(Self(pointer))
+        }
+    }
 }

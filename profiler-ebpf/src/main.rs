@@ -18,6 +18,7 @@ mod emit;
 mod filter;
 mod kernel;
 mod maps;
+mod orc;
 mod probes;
 mod stack;
 mod task;

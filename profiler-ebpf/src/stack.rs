@@ -31,7 +31,7 @@ use crate::{
     config::config,
     counters::count,
     emit,
-    kernel::{KernelPtr, TypedPtr},
+    kernel::TypedPtr,
     maps::{RECORDS, area_of_cpu},
     task::TaskIds,
     unwind,
@@ -79,10 +79,23 @@ pub(crate) fn kernel_stack(context: &impl EbpfContext, class: u32) -> u64 {
 /// It begins where the task left the CPU, so nothing of this program is walked.
 #[inline(always)]
 pub(crate) fn kernel_stack_of(task: TypedPtr, class: u32) -> u64 {
-    let Some(record) = area_of_cpu(&STACK_SCRATCH, PROGRAM_CLASSES, class) else {
+    let Some(record) = scratch(class) else {
         return 0;
     };
     kernel_stack_into(task.as_ptr().cast_mut().cast(), record)
+}
+
+/// Room of this CPU to build a record, for one class of programs.
+#[inline(always)]
+pub(crate) fn scratch(class: u32) -> Option<*mut StackRecord> {
+    area_of_cpu(&STACK_SCRATCH, PROGRAM_CLASSES, class)
+}
+
+/// Whether the agent was told of the stack with this hash.
+#[inline(always)]
+pub(crate) fn was_sent(hash: u64) -> bool {
+    // SAFETY: the value is not read.
+    unsafe { STACKS.get(hash) }.is_some()
 }
 
 /// The same; `record` is room for it.
@@ -113,12 +126,11 @@ pub(crate) fn kernel_stack_into(task: *mut task_struct, record: *mut StackRecord
 pub(crate) fn user_stack(
     context: &impl EbpfContext,
     class: u32,
-    task: KernelPtr,
     ids: TaskIds,
     generation: u32,
 ) -> u64 {
     if config!(unwind) == UNWIND_TABLES {
-        return unwind::user_stack(class, task, ids, generation);
+        return unwind::user_stack(class, ids, generation);
     }
     take(
         context,
@@ -139,7 +151,7 @@ fn take(
     most: usize,
     failed: u32,
 ) -> u64 {
-    let Some(record) = area_of_cpu(&STACK_SCRATCH, PROGRAM_CLASSES, class) else {
+    let Some(record) = scratch(class) else {
         return 0;
     };
     // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at
@@ -206,8 +218,7 @@ fn intern(record: *mut StackRecord, space: u32, written: i64, most: usize, faile
                 .write(frame::error(TOO_DEEP))
         };
     }
-    // SAFETY: the value is not read.
-    if unsafe { STACKS.get(hash) }.is_none() {
+    if !was_sent(hash) {
         send(record, hash, space, frames, frames as u32);
     }
     hash
@@ -216,12 +227,28 @@ fn intern(record: *mut StackRecord, space: u32, written: i64, most: usize, faile
 /// Sends a user stack of `walked` frames unless it was sent before; false when that failed.
 #[inline(always)]
 pub(crate) fn intern_user(record: *mut StackRecord, hash: u64, walked: u32) -> bool {
-    // SAFETY: the value is not read.
-    if unsafe { STACKS.get(hash) }.is_none() {
+    if !was_sent(hash) {
         let frames = (walked as usize).min(MAX_RECORD_FRAMES);
         return send(record, hash, SPACE_USER, frames, walked);
     }
     true
+}
+
+/// The same of a kernel stack that a program has walked.
+#[inline(always)]
+pub(crate) fn intern_kernel(record: *mut StackRecord, hash: u64, frames: u32) {
+    if was_sent(hash) {
+        return;
+    }
+    // Read back, so that the compiler keeps the mask that the verifier needs.
+    // SAFETY: a map value of this CPU.
+    let kept = unsafe {
+        let kept = &raw mut (*record).head.frames;
+        kept.write_volatile(frames);
+        kept.read_volatile()
+    };
+    let kept = kept as usize & MAX_KERNEL_FRAMES;
+    send(record, hash, SPACE_KERNEL, kept, frames);
 }
 
 #[inline(always)]

@@ -82,11 +82,12 @@ fn namespace_number(task: KernelPtr) -> Option<u32> {
     None
 }
 
+/// `PF_KTHREAD`.
+pub(crate) const KERNEL_THREAD: u32 = 0x0020_0000;
+
 /// Whether the task belongs to the kernel; also when that cannot be read.
 #[inline(always)]
 pub(crate) fn is_kernel_thread(task: KernelPtr) -> bool {
-    /// `PF_KTHREAD`.
-    const KERNEL_THREAD: u32 = 0x0020_0000;
     match task.read::<u32>(config!(offsets.task_flags)) {
         Some(flags) => flags & KERNEL_THREAD != 0,
         None => true,

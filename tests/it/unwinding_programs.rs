@@ -314,3 +314,54 @@ fn the_frames_are_those_of_an_independent_unwinder() {
         run.errors()
     );
 }
+
+#[test]
+fn kernel_stacks_of_waits_are_those_of_the_kernels_own_walker() {
+    let targets = Targets::new();
+    let (_mesh, _envoys) = busy_mesh(&mesh_with_mtls());
+    let label = "verify-kernel-stacks";
+    let output = targets.folder.join("kernel-stacks.folded");
+    let arguments = [
+        "record",
+        "--all",
+        "--kind",
+        "off-cpu",
+        "--off-cpu-mode",
+        "every",
+        "--duration",
+        "4s",
+        // Every kernel stack is walked twice; of user stacks few.
+        "--verify-unwinding",
+        "1000000",
+        "--format",
+        "folded",
+        "--output",
+        output.to_str().unwrap(),
+    ];
+    let mut run = launch(&arguments, label, &targets.folder).unwrap();
+    let status = run.wait(Duration::from_secs(4) + EXIT).unwrap();
+    let errors = run.errors();
+    assert!(status.success(), "{status}: {errors}");
+    let line = errors
+        .lines()
+        .find_map(|line| line.strip_prefix("note: kernel stacks verified: "))
+        .unwrap_or_else(|| panic!("no kernel stack was compared: {errors}"));
+    let numbers: Vec<u64> = line
+        .split([' ', ','])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [compared, waits, different] = numbers[..] else {
+        panic!("{line}");
+    };
+    assert_eq!(different, 0, "{line}");
+    assert!(compared * 100 >= waits * 98, "{line}");
+    // A mesh under load, and not an idle machine.
+    assert!(waits > 10_000, "{line}");
+    let folded = fs::read_to_string(&output).unwrap();
+    assert!(
+        folded
+            .lines()
+            .any(|line| line.starts_with("envoy") && line.contains("epoll_wait_[k]")),
+        "no wait of Envoy in epoll has a kernel stack: {folded}"
+    );
+}

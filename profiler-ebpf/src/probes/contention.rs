@@ -25,6 +25,9 @@ use profiler_common::{
 use super::off_cpu::{WAITS, moment_of};
 use crate::{config::config, kernel::TypedPtr, task};
 
+/// The whole of a wait.
+const ONE: u64 = 1 << 16;
+
 /// The last runs of each CPU, by its number.
 #[map]
 static RUNS: Array<Runs> = Array::with_max_entries(1, 0);
@@ -121,9 +124,20 @@ pub(super) fn share_out(tid: u32, now: u64) -> u64 {
         cpu: here,
         bucket: moment.bucket,
     };
-    // In 2^16ths, so that the loop has no branch for it; a wait that stands for itself is not changed by it.
+    // In 2^16ths, so that the loop has no branch for it; a wait that stands for itself is not changed by it. Most do, and
+    // spare the division. Kept in memory and read back, so that the verifier walks the loops once.
     let waited_ns = now.saturating_sub(ready_ns);
-    let factor = (weight_ns << 16).checked_div(waited_ns).unwrap_or(0);
+    let factor = if weight_ns == waited_ns {
+        ONE
+    } else {
+        (weight_ns << 16).checked_div(waited_ns).unwrap_or(0)
+    };
+    // SAFETY: a map value of a thread that is on its way to this CPU.
+    let factor = unsafe {
+        ptr::write_volatile(&raw mut wait.runnable_ns, factor);
+        ptr::read_volatile(&raw const wait.runnable_ns)
+    };
+    wait.runnable_ns = 0;
     // Decided outside of the loop, whose paths the verifier multiplies.
     if moment.even_epoch {
         runs.between(ready_ns, now, |pid, held_ns| {

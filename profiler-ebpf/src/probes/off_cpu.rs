@@ -42,7 +42,7 @@ use crate::{
     filter,
     kernel::{KernelPtr, TypedPtr},
     maps::rotation,
-    stack,
+    orc, stack,
     task::{self, TaskIds},
     threads::{announce, same_comm},
     timeline::{self, Moment},
@@ -188,12 +188,12 @@ fn try_come(next: TypedPtr, tid: u32, now: u64, origin: u64) -> Result<(), u32> 
         return Ok(());
     }
     let ready_ns = ready(wait, now);
-    let moment = Moment::of(now, origin)?;
+    let moment = Moment::of(now, origin, CLASS_SCHEDULER)?;
     let Some(value) = wait_sampling::weigh(wait, ready_ns, now) else {
         wait.began_ns = 0;
         return Ok(());
     };
-    wait.kernel_stack = stack::kernel_stack_of(next, CLASS_SCHEDULER);
+    wait.kernel_stack = orc::kernel_stack_of(next);
     wait.ready_ns = ready_ns;
     wait.runnable_ns = value.runnable_ns;
     wait.place = place(moment);
@@ -357,8 +357,7 @@ fn try_leave(
             pid: wait.pid,
             tid: wait.tid,
         };
-        wait.user_stack =
-            stack::user_stack(context, CLASS_SCHEDULER, task.untyped(), ids, generation);
+        wait.user_stack = stack::user_stack(context, CLASS_SCHEDULER, ids, generation);
     }
     wait.woken_ns = 0;
     wait.kernel_stack = 0;
@@ -384,7 +383,8 @@ fn forget(global_tid: u32, now: u64, origin: u64) -> u64 {
         wait.how = HOW_TAKEN;
         wait.user_stack = NOT_SAMPLED;
         wait.kernel_stack = 0;
-        let counted = Moment::of(now, origin).and_then(|moment| end(wait, value, moment));
+        let counted =
+            Moment::of(now, origin, CLASS_SCHEDULER).and_then(|moment| end(wait, value, moment));
         if let Err(counter) = counted {
             count(counter);
         }
@@ -509,7 +509,7 @@ fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
 /// Counts a wait of which no more is known than when it ended.
 #[inline(always)]
 fn close(wait: &mut Wait, ready_ns: u64, ended_ns: u64, now: u64, origin: u64) -> Result<(), u32> {
-    let moment = Moment::of(now, origin)?;
+    let moment = Moment::of(now, origin, CLASS_SCHEDULER)?;
     if let Some(value) = wait_sampling::weigh(wait, ready_ns, ended_ns) {
         return end(wait, value, moment);
     }

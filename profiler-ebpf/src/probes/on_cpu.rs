@@ -113,7 +113,7 @@ pub(super) fn sample(context: &PerfEventContext, tick: Tick) -> Result<(CountKey
     } = tick;
     count(counter::SAMPLES);
     let generation = announce(task, ids, Urgency::Immediate)?;
-    let moment = Moment::of(now, origin)?;
+    let moment = Moment::of(now, origin, CLASS_PERF_EVENT)?;
     let key = CountKey {
         pid: ids.pid,
         tid: ids.tid,
@@ -127,7 +127,7 @@ pub(super) fn sample(context: &PerfEventContext, tick: Tick) -> Result<(CountKey
         } else {
             stack::kernel_stack(context, CLASS_PERF_EVENT)
         },
-        user_stack: stack::user_stack(context, CLASS_PERF_EVENT, task, ids, generation),
+        user_stack: stack::user_stack(context, CLASS_PERF_EVENT, ids, generation),
     };
     Ok((key, moment))
 }

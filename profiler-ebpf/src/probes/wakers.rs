@@ -103,8 +103,7 @@ fn try_waking(context: &BtfTracePointContext) -> Result<(), u32> {
         if acts_itself(context, running) {
             waker.who = WAKER_THREAD;
             waker.generation = announce(running, ids, Urgency::Polled)?;
-            waker.user_stack =
-                stack::user_stack(context, CLASS_SCHEDULER, running, ids, waker.generation);
+            waker.user_stack = stack::user_stack(context, CLASS_SCHEDULER, ids, waker.generation);
         } else {
             waker.who = WAKER_INTERRUPTED;
             waker.generation = task::generation(running).ok_or(counter::KERNEL_READ_FAILED)?;

@@ -25,7 +25,7 @@ use aya_ebpf::{
 };
 use profiler_common::{
     counter,
-    limits::SLICE_COUNT_ENTRIES,
+    limits::{CLASS_SCHEDULER, SLICE_COUNT_ENTRIES},
     off_cpu::{SWITCH_STATE_LAST, WAIT_NONE},
     on_cpu::CountKey,
     wall::{NOT_SAMPLED, Slice, SliceValue},
@@ -37,7 +37,7 @@ use crate::{
     counters::count,
     emit::Urgency,
     filter,
-    kernel::KernelPtr,
+    kernel::{KernelPtr, TypedPtr},
     task::{self, TaskIds},
     threads::{THREADS, announce},
     timeline::{self, Moment},
@@ -140,7 +140,7 @@ fn try_count_slice(slice: &mut Slice, dead: bool, now: u64, origin: u64) -> Resu
         // It was forgotten when it exited, and has just been announced again.
         let _absent = THREADS.remove(slice.tid);
     }
-    let moment = Moment::of(now, origin)?;
+    let moment = Moment::of(now, origin, CLASS_SCHEDULER)?;
     let sampled = slice.kind == WAIT_NONE;
     let key = CountKey {
         pid: slice.pid,
@@ -167,19 +167,31 @@ fn try_count_slice(slice: &mut Slice, dead: bool, now: u64, origin: u64) -> Resu
 /// Notes the thread that runs from now on.
 #[inline(always)]
 fn try_come(context: &BtfTracePointContext, slice: *mut Slice, now: u64) -> Result<(), u32> {
-    let next = task::from_argument(context.arg::<*const task_struct>(2));
+    let next = TypedPtr::new(context.arg::<*const task_struct>(2));
     // SAFETY: a map value of this CPU, see `wall_switch`.
-    begin(unsafe { &mut *slice }, next, now)
+    let slice = unsafe { &mut *slice };
+    if filter::may_want(next) {
+        return begin(slice, next.untyped(), now);
+    }
+    nobody(slice, now);
+    slice.global_tid = next.member(config!(offsets.task_pid));
+    Ok(())
 }
 
-/// A thread has run since `began_ns`. On failure no thread is known to run.
+/// From `began_ns` on a thread has run that is not wanted.
 #[inline(always)]
-fn begin(slice: &mut Slice, task: KernelPtr, began_ns: u64) -> Result<(), u32> {
+fn nobody(slice: &mut Slice, began_ns: u64) {
     slice.counted_ns = began_ns;
     slice.kernel_stack = 0;
     slice.user_stack = 0;
     slice.kind = NOT_SAMPLED;
     slice.wanted = 0;
+}
+
+/// A thread has run since `began_ns`. On failure no thread is known to run.
+#[inline(always)]
+fn begin(slice: &mut Slice, task: KernelPtr, began_ns: u64) -> Result<(), u32> {
+    nobody(slice, began_ns);
     slice.global_tid = task
         .read(config!(offsets.task_pid))
         .ok_or(counter::KERNEL_READ_FAILED)?;

@@ -11,16 +11,16 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use profiler_common::{
-    limits::{KNOWN_READS, KNOWN_SPAN_BYTES, KNOWN_WALKS},
+    limits::{KNOWN_READS, KNOWN_SPAN_BYTES, KNOWN_WALKS, MAPPING_CHANGE_ENTRIES},
     unwind::state::Memory,
 };
 
 use super::{Walk, user_memory::UserMemory};
 use crate::maps::rotation;
 
-/// How often the agent has changed the mappings of a process.
+/// How often the agent has changed the mappings of the processes with these low bits of their pid.
 #[map]
-static MAPPING_CHANGES: Array<u32> = Array::with_max_entries(1, 0);
+static MAPPING_CHANGES: Array<u32> = Array::with_max_entries(MAPPING_CHANGE_ENTRIES, 0);
 
 /// Of each CPU, by a hash of where the walk begins; a later walk takes the place of an earlier one.
 /// Only programs of the scheduler use them, and they do not interrupt each other.
@@ -71,7 +71,7 @@ pub(super) fn find(walk: &mut Walk, known: *const KnownWalk) -> Option<(u64, u32
         && known.pid == walk.pid
         && known.generation == walk.generation
         && known.rotation == rotation()
-        && known.mapping_changes == mapping_changes();
+        && known.mapping_changes == mapping_changes(walk.pid);
     if same_start && same_words(walk, known) != 0 {
         return Some((known.hash, known.frames));
     }
@@ -135,15 +135,16 @@ pub(super) fn remember(walk: &Walk, known: *mut KnownWalk, hash: u64) {
     known.pid = walk.pid;
     known.generation = walk.generation;
     known.rotation = rotation();
-    known.mapping_changes = mapping_changes();
+    known.mapping_changes = mapping_changes(walk.pid);
     known.hash = hash;
     known.frames = walk.walked;
     known.words = walk.words;
 }
 
 #[inline(always)]
-fn mapping_changes() -> u32 {
-    MAPPING_CHANGES.get(0).copied().unwrap_or(0)
+fn mapping_changes(pid: u32) -> u32 {
+    let place = pid & (MAPPING_CHANGE_ENTRIES - 1);
+    MAPPING_CHANGES.get(place).copied().unwrap_or(0)
 }
 
 /// Memory of the process whose reads are written down.

@@ -29,7 +29,6 @@ use profiler_common::{
 use crate::{
     config::config,
     counters::{count, count_many},
-    kernel::KernelPtr,
     maps::area_of_cpu,
     stack,
     task::TaskIds,
@@ -73,13 +72,13 @@ static WALKS: Array<Walk> = Array::with_max_entries(WALK_CLASSES, 0);
 
 /// Takes the user stack of the running task and returns its hash; 0 when it has none.
 #[inline(always)]
-pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: u32) -> u64 {
+pub(crate) fn user_stack(class: u32, ids: TaskIds, generation: u32) -> u64 {
     let Some(walk) = area_of_cpu(&WALKS, WALK_CLASSES, class) else {
         return 0;
     };
     // SAFETY: a map value of this CPU; no other program of this class runs on it now.
     let walk = unsafe { &mut *walk };
-    if !registers::has_user_mode(task) || !registers::read(&mut walk.saved) {
+    if !registers::running_has_user_mode() || !registers::read(&mut walk.saved) {
         return 0;
     }
     Machine::begin(&walk.saved, &mut walk.state);

@@ -10,12 +10,25 @@ pub(super) use profiler_common::unwind::aarch64::Aarch64 as Machine;
 pub(super) use profiler_common::unwind::x86_64::X86_64 as Machine;
 use profiler_common::unwind::{capture::REGISTER_WORDS, step::Arch as _};
 
-use crate::{config::config, kernel::KernelPtr, task};
+use crate::{
+    config::config,
+    kernel::{KernelPtr, TypedPtr},
+    task,
+};
 
 /// False for threads of the kernel, and for tasks that exit and have given back their memory.
 #[inline(always)]
 pub(crate) fn has_user_mode(task: KernelPtr) -> bool {
     !task::is_kernel_thread(task) && task.follow(config!(offsets.task_mm)).is_some()
+}
+
+/// The same of the running task, without a helper for each member.
+#[inline(always)]
+pub(super) fn running_has_user_mode() -> bool {
+    // SAFETY: a helper without arguments.
+    let task = TypedPtr::new(unsafe { bpf_get_current_task_btf() });
+    task.member::<u32>(config!(offsets.task_flags)) & task::KERNEL_THREAD == 0
+        && task.follow(config!(offsets.task_mm)).is_some()
 }
 
 /// Word of `struct pt_regs` with the number of the system call; -1 after an interrupt or a fault.

@@ -117,6 +117,7 @@ impl Judge {
                 };
                 checks.push(("on-CPU task", on_cpu(transcript, least)));
                 checks.push(("off-CPU task", off_cpu(transcript, least)));
+                checks.push(("kernel stacks", kernel_stacks(transcript)));
             }
         }
         if trial.guest.tries == Tries::Everything {
@@ -283,6 +284,28 @@ fn off_cpu(transcript: &Transcript, least: u64) -> Result<String> {
     Ok(format!(
         "{NAP_FUNCTION} has {naps} of {total} switches, {asleep} of them asleep"
     ))
+}
+
+/// All waits of the machine have the kernel stacks that the kernel's own walker finds, and nearly all were walked without it.
+fn kernel_stacks(transcript: &Transcript) -> Result<String> {
+    let said = transcript.succeeded("walks")?;
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix("note: kernel stacks verified: "))
+        .with_context(|| format!("no kernel stack was compared: {said}"))?;
+    let numbers: Vec<u64> = line
+        .split([' ', ','])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let &[compared, waits, different] = numbers.as_slice() else {
+        bail!("{line:?} has not three numbers");
+    };
+    ensure!(different == 0, "{line}");
+    ensure!(
+        compared * 100 >= waits * MIN_SHARE_PERCENT,
+        "few were walked by the program: {line}"
+    );
+    Ok(line.to_owned())
 }
 
 /// Samples with a function on the stack, and all samples, of folded stacks (`a;b;c 12`).

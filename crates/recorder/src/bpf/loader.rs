@@ -15,6 +15,7 @@ use super::{
     loaded_object::{LoadedObject, NetworkLoad},
     map_memory, network_offsets, object,
     offsets::{self, OffsetError},
+    orc,
     programs::{Group, ProgramRow, programs_of},
     sizes::{Asked, Counting, Cpus, map_entries},
     switches::Measured,
@@ -61,6 +62,9 @@ impl LoadedObject {
         let denied = request.denied.iter().any(|name| name == "bpf_loop");
         if config.unwind == UNWIND_TABLES && (denied || !uses_loop_helper()) {
             config.unwind = UNWIND_FRAME_POINTERS;
+        }
+        if config.unwind == UNWIND_TABLES && request.counting.has_waits() {
+            config.orc = orc::tables(&config.offsets);
         }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock();

@@ -20,6 +20,7 @@ mod network_calls;
 mod network_offsets;
 mod object;
 mod offsets;
+mod orc;
 mod payload;
 mod payload_records;
 mod perf;

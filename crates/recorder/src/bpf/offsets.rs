@@ -5,7 +5,7 @@
 
 use btf_rs::{Backend, Btf, Type};
 use profiler_common::{
-    config::KernelOffsets,
+    config::{KernelOffsets, NO_ORC},
     limits::MAX_KERNEL_FRAMES,
     off_cpu::{SWITCH_STATE_LAST, SWITCH_UNKNOWN, SWITCH_WITHOUT_STATE},
 };
@@ -79,9 +79,34 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         // Without the kernel's accounting of switches it is not there.
         task_arrivals: at("task_struct", &["sched_info", "pcount"]).unwrap_or(0),
         task_stack: at("task_struct", &["stack"])?,
+        task_kernel_sp: if cfg!(target_arch = "x86_64") {
+            at("task_struct", &["thread", "sp"]).unwrap_or(0)
+        } else {
+            0
+        },
         task_sched_delayed: at("task_struct", &["se", "sched_delayed"]).unwrap_or(0),
         most_stack_frames: most_stack_frames(),
+        orc_end_bit: orc_end_bit(&btf),
     })
+}
+
+/// What entries of the kernel's own tables look like.
+fn orc_end_bit(btf: &Btf) -> u32 {
+    let bit = |name| {
+        let member = own_member(btf, "orc_entry", name).ok()??;
+        Some(member.bit_offset())
+    };
+    let is_known = bit("sp_offset") == Some(0)
+        && bit("bp_offset") == Some(16)
+        && bit("sp_reg") == Some(32)
+        && bit("bp_reg") == Some(36)
+        && bit("type") == Some(40)
+        && struct_size(btf, "orc_entry").is_ok_and(|bytes| bytes == 6);
+    if is_known {
+        bit("end").unwrap_or(0)
+    } else {
+        NO_ORC
+    }
 }
 
 /// The bound of the kernel's own walker. It cannot change while a program that uses it is loaded.

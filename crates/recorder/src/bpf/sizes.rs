@@ -71,7 +71,7 @@ impl Counting {
         }
     }
 
-    fn has_waits(self) -> bool {
+    pub(super) fn has_waits(self) -> bool {
         match self {
             Self::Waits | Self::Wall | Self::Everything(_) => true,
             Self::Nothing | Self::Samples(_) | Self::Connections { .. } => false,
@@ -235,6 +235,7 @@ pub(super) fn map_entries(
             "STACK_SCRATCH",
             used(has_stacks, cpus.areas(PROGRAM_CLASSES)),
         ),
+        ("BUCKETS", used(has_stacks, cpus.areas(PROGRAM_CLASSES))),
         ("THREADS", used(has_stacks, THREAD_TABLE_ENTRIES)),
         ("WAITED_EVEN", waited),
         ("WAITED_ODD", waited),
@@ -251,6 +252,7 @@ pub(super) fn map_entries(
         ("THREAD_MARKS", used(has_waits, MARKS)),
         ("PROCESS_MARKS", used(has_waits, MARKS)),
         ("KNOWN", used(tables && has_waits, KNOWN_WALKS)),
+        ("KERNEL_WALKS", used(tables && has_waits, cpus.areas(1))),
         ("WALKS", used(tables, cpus.areas(WALK_CLASSES))),
         ("CAPTURE_SCRATCH", used(tables, cpus.areas(PROGRAM_CLASSES))),
         ("CAPTURES", buffer(tables, CAPTURE_BUFFER_BYTES)),
@@ -399,7 +401,14 @@ mod tests {
     #[test]
     fn a_task_without_stacks_has_no_areas_for_them_on_each_cpu() {
         let plan = plan(CONNECTIONS, LIGHT, cpus(256));
-        for name in ["WALKS", "STACK_SCRATCH", "CAPTURE_SCRATCH", "KNOWN"] {
+        for name in [
+            "WALKS",
+            "STACK_SCRATCH",
+            "CAPTURE_SCRATCH",
+            "KNOWN",
+            "KERNEL_WALKS",
+            "BUCKETS",
+        ] {
             assert_eq!(plan.get(name), Some(&1), "{name}");
         }
     }
@@ -410,6 +419,7 @@ mod tests {
         assert_eq!(plan.get("WALKS"), Some(&(64 * WALK_CLASSES)));
         assert_eq!(plan.get("STACK_SCRATCH"), Some(&(64 * PROGRAM_CLASSES)));
         assert_eq!(plan.get("CAPTURE_SCRATCH"), Some(&(64 * PROGRAM_CLASSES)));
+        assert_eq!(plan.get("BUCKETS"), Some(&(64 * PROGRAM_CLASSES)));
     }
 
     #[test]

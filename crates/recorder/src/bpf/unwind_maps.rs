@@ -13,7 +13,7 @@ use aya::{
 use parking_lot::{Mutex, MutexGuard};
 use profiler_common::{
     header::{KIND_CAPTURE, Pod, read_pod},
-    limits::CAPTURE_STACK_BYTES,
+    limits::{CAPTURE_STACK_BYTES, MAPPING_CHANGE_ENTRIES},
     unwind::{
         capture::CaptureHead,
         mapping::Mappings,
@@ -80,7 +80,7 @@ impl TakeBack {
 
 struct Tables {
     processes: HashMap<MapData, u32, Shared<ProcessEntry>>,
-    /// Counts changes of `processes`, for walks that the kernel remembers.
+    /// Counts changes of `processes`, by the low bits of the pid, for walks that the kernel remembers.
     changes: Array<MapData, u32>,
     changed: u32,
     mappings: Array<MapData, Shared<Mappings>>,
@@ -149,7 +149,8 @@ impl UnwindMaps {
         })?;
         self.change("MAPPING_CHANGES", |tables| {
             tables.changed = tables.changed.wrapping_add(1);
-            tables.changes.set(0, tables.changed, 0)
+            let place = pid & (MAPPING_CHANGE_ENTRIES - 1);
+            tables.changes.set(place, tables.changed, 0)
         })
     }
 

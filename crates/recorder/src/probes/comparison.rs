@@ -1,6 +1,6 @@
 //! Stacks of the kernel beside those of an independent unwinder (`--verify-unwinding`).
 
-use profiler_common::unwind::frame;
+use profiler_common::{counter, unwind::frame};
 
 use super::{
     assembler::SampleAssembler,
@@ -57,6 +57,19 @@ impl Comparison {
             tables.identical += u64::from(same);
         }
     }
+}
+
+/// What became of kernel stacks that a program walked, each a second time by the kernel's walker.
+pub(super) fn of_kernel_stacks(counters: &[u64]) -> Option<String> {
+    let of = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
+    let compared = of(counter::KERNEL_STACKS_COMPARED);
+    (compared != 0).then(|| {
+        format!(
+            "kernel stacks verified: {compared} of {} compared, {} different",
+            of(counter::SAMPLES),
+            of(counter::KERNEL_STACKS_DIFFERENT)
+        )
+    })
 }
 
 fn is_same(kernel: &[u64], walked: &Walked) -> bool {

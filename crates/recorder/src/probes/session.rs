@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::{
     assembler::SampleAssembler,
     board::{ProbeStatuses, program_stats},
-    comparison::Comparison,
+    comparison::{Comparison, of_kernel_stacks},
     contention::still_held,
     coverage::CpuAccounts,
     event_loop::EventLoopWatch,
@@ -267,15 +267,13 @@ impl SampleSession {
                 return;
             }
         };
-        for (index, kind) in LOSS_COUNTERS {
-            let at = index as usize;
-            let new = counters[at].saturating_sub(self.counters[at]);
-            self.rows.losses().add(kind, new);
-        }
         let new = |index: u32| {
             let at = index as usize;
             counters[at].saturating_sub(self.counters[at])
         };
+        for (index, kind) in LOSS_COUNTERS {
+            self.rows.losses().add(kind, new(index));
+        }
         let mut tables = TableCounts {
             captures: new(counter::CAPTURES),
             captures_dropped: new(counter::CAPTURE_DROPPED),
@@ -569,6 +567,7 @@ impl SampleSession {
         }
         self.rows.give_up_waiting();
         self.rows.await_named();
+        self.notes.extend(of_kernel_stacks(&self.counters));
         self.notes.extend(self.rows.unsampled_note());
         let coverage = self.accounts.as_ref().and_then(CpuAccounts::coverage);
         if let Some(coverage) = coverage {

@@ -46,8 +46,8 @@ enum Beside {
 /// Settings by name, with the share of the throughput that is to be kept.
 const ROWS: [(&str, Beside, Option<f64>); 6] = [
     ("control", Beside::Nothing, None),
-    ("every_wait", Beside::Task, Some(0.45)),
-    ("sampled", Beside::Sampled, Some(0.75)),
+    ("every_wait", Beside::Task, Some(0.60)),
+    ("sampled", Beside::Sampled, Some(0.80)),
     ("another_process", Beside::TaskForAnother, Some(0.90)),
     (
         "another_container",

@@ -44,6 +44,7 @@ kill $!
 
 workload nap &
 section waits profiler-agent record --kind off-cpu --value count --pid $! --duration 3s --format folded --output -
+section walks sh -c 'profiler-agent record --kind off-cpu --all --off-cpu-mode every --verify-unwinding 1000000 --duration 2s --format folded --output /tmp/walks 2>&1'
 kill $!
 
 # Of the kernel's command line.
