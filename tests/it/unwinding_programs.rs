@@ -265,17 +265,17 @@ fn both_envoys_of_the_mesh() {
     stop_load(&mut mesh);
 }
 
-/// What `record --verify-unwinding` says.
-fn compared(errors: &str) -> (u64, u64) {
+/// The numbers of the line of `record --verify-unwinding` that begins like this.
+fn compared<const NUMBERS: usize>(errors: &str, beginning: &str) -> [u64; NUMBERS] {
     let line = errors
         .lines()
-        .find_map(|line| line.strip_prefix("unwinding verified: "))
+        .find_map(|line| line.strip_prefix(beginning))
         .unwrap_or_else(|| panic!("nothing was compared: {errors}"));
     let numbers: Vec<u64> = line
-        .split_whitespace()
+        .split([' ', ','])
         .filter_map(|word| word.parse().ok())
         .collect();
-    (numbers[0], numbers[1])
+    numbers.try_into().unwrap_or_else(|_| panic!("{line}"))
 }
 
 fn verify(targets: &Targets, pids: &[u32], label: &str) -> Running {
@@ -306,7 +306,7 @@ fn the_frames_are_those_of_an_independent_unwinder() {
     let mut run = verify(&targets, &envoys, "verify-mesh");
     let status = run.wait(Duration::from_secs(6) + EXIT).unwrap();
     assert!(status.success(), "{status}: {}", run.errors());
-    let (compared, identical) = compared(&run.errors());
+    let [compared, identical] = compared(&run.errors(), "unwinding verified: ");
     assert_measured!(compared >= 100, "{}", run.errors());
     assert_measured!(
         identical * 1000 >= compared * 995,
@@ -342,21 +342,11 @@ fn kernel_stacks_of_waits_are_those_of_the_kernels_own_walker() {
     let status = run.wait(Duration::from_secs(4) + EXIT).unwrap();
     let errors = run.errors();
     assert!(status.success(), "{status}: {errors}");
-    let line = errors
-        .lines()
-        .find_map(|line| line.strip_prefix("note: kernel stacks verified: "))
-        .unwrap_or_else(|| panic!("no kernel stack was compared: {errors}"));
-    let numbers: Vec<u64> = line
-        .split([' ', ','])
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    let [compared, waits, different] = numbers[..] else {
-        panic!("{line}");
-    };
-    assert_eq!(different, 0, "{line}");
-    assert!(compared * 100 >= waits * 98, "{line}");
+    let [compared, waits, different] = compared(&errors, "note: kernel stacks verified: ");
+    assert_eq!(different, 0, "{errors}");
+    assert!(compared * 100 >= waits * 98, "{errors}");
     // A mesh under load, and not an idle machine.
-    assert!(waits > 10_000, "{line}");
+    assert!(waits > 10_000, "{errors}");
     let folded = fs::read_to_string(&output).unwrap();
     assert!(
         folded
