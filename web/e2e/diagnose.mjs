@@ -291,6 +291,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await go("view=task&id=4&from=1000&to=3000");
     await page.getByRole("link", { name: "Diagnose this result" }).click();
     await page.waitForURL(/view=diagnosis&id=4&from=1000&to=3000/);
+    await page.locator("[data-totals] dd").nth(2).waitFor();
     const totals = await page.locator("[data-totals] dd").allTextContents();
     assert(
       /^about [\d.]+ cores by the samples$/.test(totals[0]) &&

@@ -7,10 +7,19 @@ import { assert } from "./real.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Serious and critical findings of axe, in words. The context must bypass the policy: axe is injected. */
-export async function graveFindings(page) {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
+/** The rules of axe that judge colours; all others read what no theme changes. */
+export const COLOURS = { runOnly: ["color-contrast", "link-in-text-block"] };
+
+/**
+ * Serious and critical findings of axe, in words. `options` are those of axe: without them every rule. The context must
+ * bypass the policy: axe is injected.
+ */
+export async function graveFindings(page, options = {}) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
+  const violations = await page.evaluate(
+    async (given) => (await globalThis.axe.run(given)).violations,
+    options,
+  );
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map((node) => node.html.slice(0, 120))}`);

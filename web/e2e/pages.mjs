@@ -9,6 +9,7 @@ import {
   assertFits,
   assertNotBlank,
   assertRowsOnOneLine,
+  COLOURS,
   graveFindings,
   walkByKeyboard,
 } from "./inspect.mjs";
@@ -16,9 +17,9 @@ import { assert, Checks } from "./real.mjs";
 import { client, READY, unvisited, visitsOf } from "./visits.mjs";
 
 export const THEMES = [
-  { name: "light", options: { colorScheme: "light" } },
-  { name: "dark", options: { colorScheme: "dark" } },
-  { name: "forced colours", options: { colorScheme: "light", forcedColors: "active" } },
+  { name: "light", media: { colorScheme: "light", forcedColors: "none" } },
+  { name: "dark", media: { colorScheme: "dark", forcedColors: "none" } },
+  { name: "forced colours", media: { colorScheme: "light", forcedColors: "active" } },
 ];
 const WAIT_MS = 20_000;
 /** 1440 pixels at a zoom of 200 % are laid out as half as many. */
@@ -41,8 +42,33 @@ export async function visit(page, origin, { query, dialog }) {
   await page.waitForSelector(dialog ? "dialog[open]" : READY);
   await page.waitForFunction(() => document.querySelector(".spinner") === null);
   await page.evaluate(() => document.fonts.ready);
-  // Two frames: what was asked for before is painted.
+  await painted(page);
+}
+
+/** Two frames: what was asked for before is painted. */
+async function painted(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/**
+ * An open page is accessible in every theme: a check for each, the first with all rules, the others with those of colours.
+ * `name` makes the name of a check from that of a theme; `done` is called in each theme.
+ */
+export async function accessibleInThemes(
+  checks,
+  page,
+  { name, open, themes = THEMES, done = async () => {} },
+) {
+  for (const [index, theme] of themes.entries())
+    await checks.run(name(theme.name), async () => {
+      if (index === 0) await open();
+      await page.emulateMedia(theme.media);
+      await painted(page);
+      const findings = await graveFindings(page, index === 0 ? {} : COLOURS);
+      assert(findings.length === 0, findings.join("; "));
+      await done(theme.name.replace(" ", "-"));
+    });
+  await page.emulateMedia(themes[0].media);
 }
 
 async function eachVisit(checks, visits, what, check) {
@@ -58,19 +84,18 @@ export async function inspectPages(checks, { agentUrl, shots, label = "", themes
     assert(left.length === 0, `no visit opens: ${left.join(", ")}`);
   });
   const browser = await launch();
-  for (const { name, options } of themes) {
-    const { context, page, origin } = await open(browser, agentUrl, { ...options, bypassCSP: true });
-    await eachVisit(checks, visits, `${prefix}accessible (${name})`, async (each) => {
-      await visit(page, origin, each);
-      const findings = await graveFindings(page);
-      assert(findings.length === 0, findings.join("; "));
-      if (shots !== undefined)
-        await page.screenshot({
-          path: `${shots}/${label}${label && "-"}${each.name}-${name.replace(" ", "-")}.png`,
-        });
+  const free = await open(browser, agentUrl, { bypassCSP: true });
+  for (const each of visits)
+    await accessibleInThemes(checks, free.page, {
+      name: (theme) => `${prefix}accessible (${theme}): ${each.name}`,
+      open: () => visit(free.page, free.origin, each),
+      themes,
+      done: async (theme) => {
+        if (shots !== undefined)
+          await free.page.screenshot({ path: `${shots}/${label}${label && "-"}${each.name}-${theme}.png` });
+      },
     });
-    await context.close();
-  }
+  await free.context.close();
   const plain = await open(browser, agentUrl, {});
   await eachVisit(checks, visits, `${prefix}keyboard walk, no fault`, async (each) => {
     plain.faults.length = 0;

@@ -3,9 +3,8 @@
 
 import { mkdirSync } from "node:fs";
 import { launch, openOptions, openPage } from "./browser.mjs";
-import { graveFindings } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
-import { THEMES } from "./pages.mjs";
+import { accessibleInThemes } from "./pages.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
 /** What the visits of all pages do not have. */
@@ -33,35 +32,30 @@ async function opened(options = {}, origin = mock) {
   return { context, page, faults };
 }
 
-async function axe(page) {
-  const grave = await graveFindings(page);
-  assert(grave.length === 0, grave.join("; "));
-}
-
-for (const { name, options } of THEMES) {
-  // axe is injected as a script, which the page's own policy rightly refuses: only here it is off.
-  const { context, page } = await opened({ ...options, bypassCSP: true });
-  for (const query of PAGES) {
-    await checks.run(`accessible: ${query} (${name})`, async () => {
-      await page.goto(`${mock.origin}/?${query}`);
-      await page.waitForSelector(READY);
-      if (query.includes("process=")) await page.getByText("Partial symbols").first().waitFor();
-      await axe(page);
-    });
-  }
-  await checks.run(`accessible: palette and help (${name})`, async () => {
-    await page.goto(`${mock.origin}/?view=pods`);
-    await page.waitForSelector(READY);
-    await page.keyboard.press("Control+k");
-    await page.locator(".palette").waitFor();
-    await axe(page);
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("?");
-    await page.locator(".help").waitFor();
-    await axe(page);
+const free = await opened({ bypassCSP: true });
+for (const query of PAGES)
+  await accessibleInThemes(checks, free.page, {
+    name: (theme) => `accessible: ${query} (${theme})`,
+    open: async () => {
+      await free.page.goto(`${mock.origin}/?${query}`);
+      await free.page.waitForSelector(READY);
+      if (query.includes("process=")) await free.page.getByText("Partial symbols").first().waitFor();
+    },
   });
-  await context.close();
-}
+for (const [what, keys, shown] of [
+  ["palette", "Control+k", ".palette"],
+  ["help", "?", ".help"],
+])
+  await accessibleInThemes(checks, free.page, {
+    name: (theme) => `accessible: ${what} (${theme})`,
+    open: async () => {
+      await free.page.goto(`${mock.origin}/?view=pods`);
+      await free.page.waitForSelector(READY);
+      await free.page.keyboard.press(keys);
+      await free.page.locator(shown).waitFor();
+    },
+  });
+await free.context.close();
 
 await checks.run("the first page says which pod needs attention, and one click checks it up", async () => {
   const { context, page, faults } = await opened();

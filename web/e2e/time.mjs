@@ -4,9 +4,8 @@
 import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { launch, openPage } from "./browser.mjs";
-import { graveFindings } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
-import { THEMES, visit } from "./pages.mjs";
+import { accessibleInThemes, visit } from "./pages.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
 /** How fast the page is, is measured elsewhere: here a busy machine has its time. */
@@ -30,25 +29,23 @@ async function causing(page, wanted, action) {
 }
 
 async function pages(checks, browser, mock, shots) {
-  for (const { name: theme, options } of THEMES) {
-    const { context, page, faults } = await openPage(browser, mock.origin, { ...options, bypassCSP: true });
-    page.setDefaultTimeout(WAIT_MS);
-    await page.goto(mock.url);
-    await page.waitForSelector(".overview-table, [role=grid]");
-    for (const [name, query, ready] of PAGES) {
-      await checks.run(`accessible: ${name} (${theme})`, async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin, { bypassCSP: true });
+  page.setDefaultTimeout(WAIT_MS);
+  await page.goto(mock.url);
+  await page.waitForSelector(".overview-table, [role=grid]");
+  for (const [name, query, ready] of PAGES)
+    await accessibleInThemes(checks, page, {
+      name: (theme) => `accessible: ${name} (${theme})`,
+      open: async () => {
         await visit(page, mock.origin, { query });
         await page.waitForSelector(ready);
-        if (shots !== undefined) {
-          await page.screenshot({ path: `${shots}/${name}-${theme.replace(" ", "-")}.png` });
-        }
-        const grave = await graveFindings(page);
-        assert(grave.length === 0, grave.join("; "));
+      },
+      done: async (theme) => {
+        if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}-${theme}.png` });
         assert(faults.length === 0, faults.join(" | "));
-      });
-    }
-    await context.close();
-  }
+      },
+    });
+  await context.close();
   await checks.run("320 pixels wide: time and comparison are not cut off", async () => {
     const { context, page } = await openPage(browser, mock.origin, { viewport: { width: 320, height: 700 } });
     await page.goto(mock.url);

@@ -277,6 +277,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("memory-alone", Alone, 200, None, ROOT_AND_AGENT, "the tests of memory that need the machine for themselves"),
     integration!("network-load-alone", Alone, 120, None, NETWORK, "the tests of network-load that need the machine for themselves"),
     integration!("on-cpu-alone", Alone, 100, None, ROOT_AND_AGENT, "the tests of on-cpu that need the machine for themselves"),
+    integration!("unwinding-programs-alone", Alone, 30, None, MESH, "the tests of unwinding-programs that need the machine for themselves"),
     integration!("event-loop-alone", Alone, 60, None, MESH, "the tests of event-loop that need the machine for themselves"),
     integration!("checkup-alone", Alone, 60, None, MESH, "the tests of checkup that need the machine for themselves"),
     integration!("requests-tls-alone", Alone, 120, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),

@@ -14,7 +14,8 @@ const BLESS: &str = "PROFILER_BLESS";
 const MAX_GROWTH_PERCENT: u64 = 20;
 /// The workload does nothing else; the rest are ticks of the kernel inside it.
 const MIN_SHARE_PERCENT: u64 = 80;
-/// 3 s at 99 Hz are 297; emulation on a busy machine loses some, and more where one thread emulates many CPUs.
+/// 10 s at 99 Hz are 990. Emulation loses ticks: on a busy machine two of three, and more where one thread emulates many
+/// CPUs.
 const MIN_SAMPLES: u64 = 100;
 const MIN_SAMPLES_OF_MANY_CPUS: u64 = 30;
 const HOT_FUNCTION: &str = "hot_function";

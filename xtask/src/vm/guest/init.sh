@@ -39,7 +39,7 @@ section btf test -r /sys/kernel/btf/vmlinux
 section doctor profiler-agent doctor --json
 
 workload &
-section record profiler-agent record --comm workload --duration 3s --frequency 99 --format folded --output -
+section record profiler-agent record --comm workload --duration 10s --frequency 99 --format folded --output -
 kill $!
 
 workload nap &
