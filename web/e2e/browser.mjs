@@ -30,7 +30,8 @@ export async function openPage(browser, origin, options = {}) {
   });
   const page = await context.newPage();
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") faults.push(`console: ${message.text()}`);
+    if (message.type() === "error" || message.type() === "warning")
+      faults.push(`console: ${message.text()} (${message.location().url})`);
   });
   page.on("pageerror", (error) => faults.push(`exception: ${error.message}`));
   page.on("request", (request) => {

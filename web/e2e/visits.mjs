@@ -97,6 +97,12 @@ export async function visitsOf(ask) {
   return visits;
 }
 
+/** The edge that is used most: others of a node may be gone before their page is opened. */
+function busiest(edges) {
+  const writes = ({ metrics }) => (metrics.client?.write?.count ?? 0) + (metrics.server?.write?.count ?? 0);
+  return edges.toSorted((one, other) => writes(other) - writes(one))[0];
+}
+
 /** Pages of connections: of the node where they are always watched, and of a task. */
 async function addNetwork(ask, visits, task) {
   const { network } = await ask("/meta");
@@ -107,9 +113,10 @@ async function addNetwork(ask, visits, task) {
     add("network", "network-map", { net: "map" });
     add("network", "network-bad", { net: "map", bad: 1, worst: "rtt", labels: "rtt,ops" });
     add("network", "network-table", { net: "table" });
-    if (edges.length > 0) {
-      add("network", "network-sides", { net: "table", edge: edges[0].id });
-      add("edge", "edge", { edge: edges[0].id });
+    const edge = busiest(edges);
+    if (edge !== undefined) {
+      add("network", "network-sides", { net: "table", edge: edge.id });
+      add("edge", "edge", { edge: edge.id });
     }
   }
   if (task === undefined) return;
