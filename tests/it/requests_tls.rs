@@ -198,6 +198,50 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
     gone.unwrap();
 }
 
+/// Probes for which a process has a descriptor.
+fn probes_of(pid: u32) -> usize {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let names = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let is_probe = |name: &PathBuf| name.to_string_lossy() == "anon_inode:[perf_event]";
+    names.filter(is_probe).count()
+}
+
+/// More than those from which on a library's probes are put in once for all.
+#[test]
+fn twenty_workers_have_one_set_of_probes() {
+    const WORKERS: usize = 20;
+    const LOAD: u32 = 1000;
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start_with_workers(&folder, Speaks::Tls, WORKERS).unwrap();
+    let pids = nginx.pids().unwrap();
+    assert!(pids.len() > WORKERS, "{pids:?}");
+    let watch = Watch::start_tls(&pids).unwrap();
+    assert!(
+        pids.iter().all(|pid| breakpoints::count(*pid).unwrap() > 0),
+        "some have no probes"
+    );
+    let probes = probes_of(watch.pid());
+    assert!(
+        (1..WORKERS).contains(&probes),
+        "{probes} probes for {WORKERS} workers"
+    );
+    let load = Load {
+        base: &format!("https://127.0.0.1:{}", nginx.port),
+        paths: &["/files/700", "/files/4096"],
+        requests: LOAD,
+        connections: 40,
+        streams: 1,
+        rate: Some(500),
+        http1: true,
+        probed: true,
+    };
+    let client = h2load::run(&folder, load).unwrap();
+    let asked = nginx.log(LOAD as usize).unwrap();
+    let ends = (&[client][..], pids.as_slice());
+    check(watch, nginx.port, "http1", ends, &asked);
+    assert_eq!(all_breakpoints(&pids), 0);
+}
+
 #[test]
 fn a_go_server_over_http1_and_http2() {
     curl_against(Program::Go, "http1.1", "http1");

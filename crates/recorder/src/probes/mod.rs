@@ -30,6 +30,8 @@ mod tls;
 mod tls_ciphertext;
 mod tls_duty;
 mod tls_report;
+mod tls_shared;
+mod tls_targets;
 mod tls_turns;
 mod unread;
 mod unwinder;

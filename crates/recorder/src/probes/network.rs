@@ -43,7 +43,7 @@ use super::{
     process_events::event,
     targets::{ResolvedTarget, TARGET_ENDED},
     timeline::{LOOP_WAIT, Origin, monotonic_ns},
-    tls::TlsTargets,
+    tls_targets::TlsTargets,
     unix_sockets::{self, UnixReport, UnixSockets},
 };
 use crate::bpf::{

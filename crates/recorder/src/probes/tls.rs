@@ -2,11 +2,12 @@
 //! they cost.
 //!
 //! Files are looked at by a thread of its own, because that may take a second; probes are attached by
-//! the session, for one process at a time. With a duty below the whole, probes are there for a part of
+//! the session, for one process at a time or, where many run a file, for all of them. With a duty below the whole, probes are there for a part of
 //! each period and nothing of them is left in between.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fs::File,
     sync::{
         Arc,
         mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel},
@@ -14,20 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_common::{
-    config::{FILTER_CGROUPS, FILTER_PIDS},
-    tls::{
-        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_CIPHERTEXT, STATE_GOROUTINES,
-        STATE_PAUSED, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_STEPPED_MET,
-        TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
-    },
+use profiler_common::tls::{
+    PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED,
+    TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_STEPPED_MET, TLS_UNBOUND_READ,
+    TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
 };
-use profiler_host::process::{ProcessTable, is_below};
+use profiler_host::process::ProcessTable;
 use profiler_image::{
     module_file::FileKey,
     proc_dir::{is_running, read_stat},
 };
-use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
+use profiler_model::{ProcessKey, TlsFileReport, TlsReport};
 use profiler_sandbox::broker;
 use profiler_symbolize::SymbolizeConfig;
 use profiler_tls_sites::{
@@ -35,14 +33,15 @@ use profiler_tls_sites::{
 };
 
 use super::{
-    targets::ResolvedTarget,
     timeline::monotonic_ns,
-    tls_ciphertext::Ciphertext,
+    tls_ciphertext::{self, Ciphertext},
     tls_duty::{Duty, DutyStep},
-    tls_report::{add_ciphertext, file_report, left_out_reason},
+    tls_report::{add_ciphertext, file_report, left_out_reason, program_ns, spent_ns},
+    tls_shared::{Half, Shared},
+    tls_targets::TlsTargets,
     tls_turns::{LOOK_SOON, ProbeRoom, Waiting, due},
 };
-use crate::bpf::{Group, LoadError, LoadedObject, TlsLink, TlsProbe, is_of};
+use crate::bpf::{LoadError, LoadedObject, TlsLink, TlsProbe};
 
 /// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
 /// program of 100 MB takes half a second.
@@ -72,6 +71,18 @@ impl TlsProcess {
         self.looked.is_some() || !self.files.is_empty()
     }
 
+    /// Those that are to have probes.
+    fn wanted(&self, half: Half) -> Vec<&TlsMapping> {
+        let has_plaintext = |mapping: &&TlsMapping| match &mapping.content.finding {
+            Finding::Found(found) => found.has_plaintext(),
+            Finding::None | Finding::Refused(_) => false,
+        };
+        match half {
+            Half::Plaintext => self.files.iter().filter(has_plaintext).collect(),
+            Half::Ciphertext => self.ciphertext.wanted(&self.files),
+        }
+    }
+
     /// Its files with a TLS library that can be read.
     fn found(&self) -> impl Iterator<Item = &TlsMapping> {
         let is_found = |mapping: &&TlsMapping| matches!(mapping.content.finding, Finding::Found(_));
@@ -86,53 +97,6 @@ struct Answer {
     found: Option<ProcessTls>,
 }
 
-/// Which processes a task is about.
-#[derive(Clone, Debug)]
-pub(super) enum TlsTargets {
-    /// Those that the kernel side has in its table, with their children.
-    Listed,
-    /// Those of cgroups, by the paths of these.
-    Groups(Vec<String>),
-    /// Those of pods, also of such that start later.
-    Pods(PodSelector),
-    All,
-}
-
-impl TlsTargets {
-    pub(super) fn of(target: &ResolvedTarget) -> Self {
-        match target.filter {
-            FILTER_PIDS => Self::Listed,
-            FILTER_CGROUPS if let Some(selector) = &target.selector => Self::Pods(selector.clone()),
-            FILTER_CGROUPS => Self::Groups(target.cgroup_paths.clone()),
-            _ => Self::All,
-        }
-    }
-
-    fn pids(
-        &self,
-        object: &LoadedObject,
-        table: &ProcessTable,
-    ) -> Result<BTreeSet<u32>, LoadError> {
-        Ok(match self {
-            Self::Listed => object.target_pids()?.into_iter().collect(),
-            Self::Groups(paths) => table
-                .snapshot()
-                .iter()
-                .filter(|process| !process.kernel_thread)
-                .filter(|process| paths.iter().any(|path| is_below(&process.cgroup, path)))
-                .map(|process| process.key.pid)
-                .collect(),
-            Self::Pods(selector) => table.find_pods(selector).unwrap_or_default().pids,
-            Self::All => table
-                .snapshot()
-                .iter()
-                .filter(|process| !process.kernel_thread)
-                .map(|process| process.key.pid)
-                .collect(),
-        })
-    }
-}
-
 /// Probes of one task.
 #[derive(Debug)]
 pub(super) struct TlsProbes {
@@ -142,6 +106,7 @@ pub(super) struct TlsProbes {
     cpu_percent: u32,
     was_limited: bool,
     processes: BTreeMap<u32, TlsProcess>,
+    shared: Shared,
     questions: SyncSender<ProcessKey>,
     answers: Receiver<Answer>,
     /// Every file that was found, for the report.
@@ -174,6 +139,7 @@ impl TlsProbes {
             cpu_percent,
             was_limited: false,
             processes: BTreeMap::new(),
+            shared: Shared::default(),
             questions,
             answers,
             files: HashMap::new(),
@@ -227,6 +193,16 @@ impl TlsProbes {
             self.processes.remove(&pid);
             forget(object, pid);
         }
+        let Self {
+            processes, shared, ..
+        } = self;
+        let any = |runs: &dyn Fn(&TlsProcess) -> bool| processes.values().any(runs);
+        shared
+            .plaintext
+            .keep(|key| any(&|process| process.links.contains_key(key)));
+        shared
+            .ciphertext
+            .keep(|key| any(&|process| process.ciphertext.has(key)));
         for pid in wanted {
             self.meet(*pid);
         }
@@ -285,8 +261,10 @@ impl TlsProbes {
 
     /// Processes in which probes are.
     fn probed(&self) -> Vec<u32> {
-        let has_links =
-            |process: &&TlsProcess| process.links.values().any(|links| !links.is_empty());
+        let has_links = |process: &&TlsProcess| {
+            let mut all = process.links.iter();
+            all.any(|(key, links)| !links.is_empty() || self.shared.plaintext.has(key))
+        };
         let probed = self.processes.values().filter(has_links);
         probed.map(|process| process.key.pid).collect()
     }
@@ -331,6 +309,7 @@ impl TlsProbes {
     /// The kernel waits a tenth of a second for each probe until no CPU can be in it, one after the other,
     /// regardless of the threads that ask for it.
     fn drop_links(&mut self) {
+        self.shared.clear();
         for process in self.processes.values_mut() {
             process.links.clear();
             process.ciphertext.detach();
@@ -421,8 +400,45 @@ impl TlsProbes {
         }
     }
 
+    /// Puts probes into files that many processes run, in place of those that these have: two sets would tell everything
+    /// twice.
+    fn share(&mut self, object: &mut LoadedObject) {
+        for half in [Half::Plaintext, Half::Ciphertext] {
+            let has_room = |process: &&TlsProcess| !process.is_left_out;
+            let all = self.processes.values().filter(has_room);
+            let wanted: Vec<&TlsMapping> = all.flat_map(|process| process.wanted(half)).collect();
+            let due = self
+                .shared
+                .of(half)
+                .due(wanted.iter().map(|mapping| &mapping.key));
+            let files: Vec<(FileKey, File, Vec<TlsProbe>)> = due
+                .into_iter()
+                .filter_map(|key| {
+                    let mapping = wanted.iter().find(|mapping| mapping.key == key)?;
+                    let probes = match half {
+                        Half::Plaintext => probes(&mapping.content),
+                        Half::Ciphertext => tls_ciphertext::probes(&mapping.content),
+                    };
+                    Some((key, mapping.file.try_clone().ok()?, probes))
+                })
+                .collect();
+            for (key, file, probes) in files {
+                for process in self.processes.values_mut() {
+                    match half {
+                        Half::Plaintext => drop(process.links.remove(&key)),
+                        Half::Ciphertext => process.ciphertext.forget(&key),
+                    }
+                }
+                if let Err(error) = self.shared.of(half).attach(object, key, &file, &probes) {
+                    tracing::debug!(%error, "put probes into a file for all processes");
+                }
+            }
+        }
+    }
+
     /// Puts probes into every file of every process that has none there, as long as there is room.
     fn attach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        self.share(object);
         let probed = self
             .processes
             .values()
@@ -435,7 +451,8 @@ impl TlsProbes {
                 continue;
             }
             let ciphertext = &mut process.ciphertext;
-            for (key, result) in ciphertext.attach(object, process.key, &process.files) {
+            let shared = &self.shared.ciphertext;
+            for (key, result) in ciphertext.attach(object, process.key, &process.files, shared) {
                 if !self.has_ciphertext {
                     object.set_tls_state(STATE_CIPHERTEXT, 1)?;
                     self.has_ciphertext = true;
@@ -464,7 +481,13 @@ impl TlsProbes {
                 let mut links = Vec::new();
                 let report = self.files.get_mut(&mapping.key);
                 let mut reason = None;
-                for probe in probes(&mapping.content) {
+                let is_shared = self.shared.plaintext.has(&mapping.key);
+                let own = if is_shared {
+                    Vec::new()
+                } else {
+                    probes(&mapping.content)
+                };
+                for probe in own {
                     match object.attach_tls(&probe, &mapping.file, Some(process.key.pid)) {
                         Ok(link) => links.push(link),
                         Err(error) => reason = Some(error.to_string()),
@@ -477,7 +500,7 @@ impl TlsProbes {
                 {
                     report.reasons.push(reason);
                 }
-                is_new |= !links.is_empty();
+                is_new |= is_shared || !links.is_empty();
                 process.links.insert(mapping.key, links);
             }
             if is_new {
@@ -543,27 +566,6 @@ fn forget(object: &mut LoadedObject, pid: u32) {
     if let Err(error) = object.forget_tls_process(pid) {
         tracing::debug!(%error, pid, "forget the probes of a process");
     }
-}
-
-/// What all hits have cost so far, in nanoseconds, about.
-fn spent_ns(object: &LoadedObject) -> Result<u64, LoadError> {
-    let counters = object.tls_counters()?;
-    let of = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
-    let hits = of(TLS_CALLS_MET) + of(TLS_RESULTS_MET);
-    Ok(cost_ns(hits, of(TLS_STEPPED_MET), None))
-}
-
-/// Mean time of a run of the programs, while the kernel measures it.
-fn program_ns(object: &LoadedObject) -> Option<u64> {
-    let programs = object.programs();
-    let tls = programs
-        .iter()
-        .filter(|program| is_of(Group::Tls, &program.name));
-    let (runs, time) = tls.fold((0, Duration::ZERO), |(runs, time), program| {
-        (runs + program.run_count, time + program.run_time)
-    });
-    let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    time_ns.checked_div(runs)
 }
 
 /// Looks at processes until no sender is left.

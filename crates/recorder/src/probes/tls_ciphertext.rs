@@ -10,6 +10,7 @@ use profiler_image::{module_file::FileKey, proc_dir::is_running};
 use profiler_model::ProcessKey;
 use profiler_tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping};
 
+use super::tls_shared::SharedProbes;
 use crate::bpf::{LoadError, LoadedObject, TlsLink, TlsProbe};
 
 /// Calls that were bound by a socket's event, and none by ciphertext, after which a process is spared.
@@ -43,32 +44,52 @@ impl Ciphertext {
         self.links.clear();
     }
 
+    /// The probes of one file have gone, or go.
+    pub(super) fn forget(&mut self, key: &FileKey) {
+        self.links.remove(key);
+    }
+
+    pub(super) fn has(&self, key: &FileKey) -> bool {
+        self.links.contains_key(key)
+    }
+
+    /// The files of a process that are to have probes.
+    pub(super) fn wanted<'a>(&self, files: &'a [TlsMapping]) -> Vec<&'a TlsMapping> {
+        let is_openssl = |mapping: &TlsMapping| match &mapping.content.finding {
+            Finding::Found(found) => found.library == Library::OpenSsl && found.has_plaintext(),
+            Finding::None | Finding::Refused(_) => false,
+        };
+        if self.spared.is_some() || !files.iter().any(is_openssl) {
+            return Vec::new();
+        }
+        let has_calls = |mapping: &&TlsMapping| match &mapping.content.finding {
+            Finding::Found(found) => found.ciphertext().next().is_some(),
+            Finding::None | Finding::Refused(_) => false,
+        };
+        files.iter().filter(has_calls).collect()
+    }
+
     /// Puts probes into the files of a process that have none: those files, with what came of it.
     pub(super) fn attach(
         &mut self,
         object: &mut LoadedObject,
         key: ProcessKey,
         files: &[TlsMapping],
+        shared: &SharedProbes,
     ) -> Vec<(FileKey, Result<(), LoadError>)> {
-        let is_openssl = |mapping: &TlsMapping| match &mapping.content.finding {
-            Finding::Found(found) => found.library == Library::OpenSsl && found.has_plaintext(),
-            Finding::None | Finding::Refused(_) => false,
-        };
         let mut done = Vec::new();
-        if self.spared.is_some() || !files.iter().any(is_openssl) {
-            return done;
-        }
-        for mapping in files {
-            if self.links.contains_key(&mapping.key) {
+        for mapping in self.wanted(files) {
+            if self.has(&mapping.key) {
                 continue;
             }
-            let probes = probes(&mapping.content);
-            if probes.is_empty() {
-                continue;
-            }
+            let own = if shared.has(&mapping.key) {
+                Vec::new()
+            } else {
+                probes(&mapping.content)
+            };
             let mut links = Vec::new();
             let mut result = Ok(());
-            for probe in probes {
+            for probe in own {
                 match object.attach_tls(&probe, &mapping.file, Some(key.pid)) {
                     Ok(link) => links.push(link),
                     Err(error) => result = Err(error),
@@ -84,7 +105,8 @@ impl Ciphertext {
     }
 }
 
-fn probes(content: &TlsContent) -> Vec<TlsProbe> {
+/// Where its library hands out ciphertext.
+pub(super) fn probes(content: &TlsContent) -> Vec<TlsProbe> {
     let Finding::Found(found) = &content.finding else {
         return Vec::new();
     };

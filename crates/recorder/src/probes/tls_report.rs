@@ -1,10 +1,13 @@
-//! The report on a file with a TLS library.
+//! The report on a file with a TLS library, and what probes have cost.
 
-use profiler_model::{TlsFileReport, TlsProbeSite};
+use std::time::Duration;
+
+use profiler_common::tls::{TLS_CALLS_MET, TLS_RESULTS_MET, TLS_STEPPED_MET};
+use profiler_model::{TlsFileReport, TlsProbeSite, cost_ns};
 use profiler_tls_sites::{Finding, Site, TlsFunction, TlsMapping};
 
 use super::tls_turns::MOST_PROBED;
-use crate::bpf::LoadError;
+use crate::bpf::{Group, LoadError, LoadedObject, is_of};
 
 /// Tells of probes where a file hands out ciphertext.
 pub(super) fn add_ciphertext(
@@ -72,4 +75,25 @@ fn sites(function: &TlsFunction) -> Vec<TlsProbeSite> {
     std::iter::once(site(false, &function.entry.site))
         .chain(results)
         .collect()
+}
+
+/// What all hits have cost so far, in nanoseconds, about.
+pub(super) fn spent_ns(object: &LoadedObject) -> Result<u64, LoadError> {
+    let counters = object.tls_counters()?;
+    let of = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+    let hits = of(TLS_CALLS_MET) + of(TLS_RESULTS_MET);
+    Ok(cost_ns(hits, of(TLS_STEPPED_MET), None))
+}
+
+/// Mean time of a run of the programs, while the kernel measures it.
+pub(super) fn program_ns(object: &LoadedObject) -> Option<u64> {
+    let programs = object.programs();
+    let tls = programs
+        .iter()
+        .filter(|program| is_of(Group::Tls, &program.name));
+    let (runs, time) = tls.fold((0, Duration::ZERO), |(runs, time), program| {
+        (runs + program.run_count, time + program.run_time)
+    });
+    let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    time_ns.checked_div(runs)
 }
