@@ -21,6 +21,9 @@ use crate::{
 /// On a busy machine, and in an emulated one.
 const START_LIMIT: Duration = Duration::from_mins(2);
 
+/// Programs that events call return at once: what is left of a cost is what the kernel takes to call them.
+pub const FLOOR: &str = "--deny-probe=work";
+
 /// How to start `profiler-agent serve`.
 #[derive(Debug, Default)]
 pub struct ServeOptions {

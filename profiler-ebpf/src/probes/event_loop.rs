@@ -33,7 +33,7 @@ use profiler_common::{
 };
 
 use crate::{
-    config::config,
+    config::{config, leave_at_floor},
     counters::count,
     emit::{self, Urgency},
     filter,
@@ -58,6 +58,7 @@ static NEW_LOOP: Array<LoopThread> = Array::with_max_entries(1, 0);
 /// At the entry of each of the calls.
 #[tracepoint]
 pub(crate) fn event_loop_call(_context: TracePointContext) -> u32 {
+    leave_at_floor!();
     end_turn();
     0
 }
@@ -65,6 +66,7 @@ pub(crate) fn event_loop_call(_context: TracePointContext) -> u32 {
 /// At the return from each of them: common fields, the number of the call, its result.
 #[tracepoint]
 pub(crate) fn event_loop_return(context: TracePointContext) -> u32 {
+    leave_at_floor!();
     // SAFETY: the third word of the tracepoint's record, which the verifier checks.
     let result = unsafe { context.as_ptr().cast::<i64>().add(2).read() };
     if let Err(counter) = begin_turn(result) {
@@ -76,6 +78,7 @@ pub(crate) fn event_loop_return(context: TracePointContext) -> u32 {
 /// Sends what a thread has counted and forgets it.
 #[btf_tracepoint(function = "sched_process_exit")]
 pub(crate) fn event_loop_exit(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let task = TypedPtr::new(context.arg::<*const task_struct>(0));
     let tid: u32 = task.member(config!(offsets.task_pid));
     let Some(thread) = LOOPS.get_ptr_mut(tid) else {

@@ -36,7 +36,7 @@ use profiler_common::{
 
 use super::{contention, wakers};
 use crate::{
-    config::config,
+    config::{config, leave_at_floor},
     counters::count,
     emit::Urgency,
     filter,
@@ -79,6 +79,7 @@ static FRESH: PerCpuArray<Wait> = PerCpuArray::with_max_entries(1, 0);
 
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let previous = TypedPtr::new(context.arg::<*const task_struct>(1));
     let next = TypedPtr::new(context.arg::<*const task_struct>(2));
     let previous_tid: u32 = previous.member(config!(offsets.task_pid));
@@ -108,6 +109,7 @@ pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
 
 #[btf_tracepoint(function = "sched_wakeup")]
 pub(crate) fn off_cpu_wakeup(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let task = TypedPtr::new(context.arg::<*const task_struct>(0));
     let tid: u32 = task.member(config!(offsets.task_pid));
     if is_marked(tid) {

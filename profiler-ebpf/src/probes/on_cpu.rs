@@ -20,7 +20,7 @@ use profiler_common::{
 };
 
 use crate::{
-    config::config,
+    config::{config, leave_at_floor},
     counters::count,
     emit::Urgency,
     filter,
@@ -41,6 +41,7 @@ static COUNTS_ODD: HashMap<CountKey, u64> = HashMap::with_max_entries(COUNT_TABL
 
 #[perf_event]
 pub(crate) fn on_cpu(context: PerfEventContext) -> u32 {
+    leave_at_floor!();
     if let Err(counter) = try_on_cpu(&context) {
         count(counter);
     }

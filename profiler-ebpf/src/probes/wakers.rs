@@ -37,7 +37,7 @@ use profiler_common::{
 
 use super::off_cpu::add_wait;
 use crate::{
-    config::config,
+    config::{config, leave_at_floor},
     counters::count,
     emit::Urgency,
     filter,
@@ -70,6 +70,7 @@ static WOKEN_ODD: HashMap<WokenKey, WaitValue> = HashMap::with_max_entries(WAIT_
 
 #[btf_tracepoint(function = "sched_waking")]
 pub(crate) fn wakers_waking(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     if let Err(counter) = try_waking(&context) {
         count(counter);
     }

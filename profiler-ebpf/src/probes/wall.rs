@@ -33,7 +33,7 @@ use profiler_common::{
 
 use super::{off_cpu, on_cpu};
 use crate::{
-    config::config,
+    config::{config, leave_at_floor},
     counters::count,
     emit::Urgency,
     filter,
@@ -62,6 +62,7 @@ static RUNNING: PerCpuArray<Slice> = PerCpuArray::with_max_entries(1, 0);
 
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn wall_switch(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_ns() };
     let Some(origin) = timeline::origin(now) else {
@@ -211,6 +212,7 @@ fn begin(slice: &mut Slice, task: KernelPtr, began_ns: u64) -> Result<(), u32> {
 
 #[perf_event]
 pub(crate) fn wall_sample(context: PerfEventContext) -> u32 {
+    leave_at_floor!();
     if let Err(counter) = try_sample(&context) {
         count(counter);
     }

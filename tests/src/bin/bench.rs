@@ -35,7 +35,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 use load::Comparison;
 use profiler_tests::{
-    agent::{Agent, ServeOptions},
+    agent::{Agent, FLOOR, ServeOptions},
     cleanup::scratch_directory,
     paths,
     process::Launch,
@@ -343,17 +343,20 @@ fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
     let bench = Bench::new(seconds)?;
     let comparison = Comparison::from_environment()?;
     let mut figures = Vec::new();
-    for (name, hz, kept) in [
-        ("control", None, None),
-        ("99hz", Some(99), Some(0.997)),
-        ("999hz", Some(999), Some(0.98)),
+    let mut lost: Vec<Vec<f64>> = Vec::new();
+    for (name, beside, kept) in [
+        ("control", Beside::Nothing, None),
+        ("99hz", Beside::Samples(99), Some(0.997)),
+        ("999hz", Beside::Samples(999), Some(0.98)),
+        ("999hz_floor", Beside::Floor(999), None),
     ] {
         eprintln!("{name}: {pairs} pairs of {seconds} s");
-        let target = hz.and_then(|_hz| comparison.target(kept));
-        let measured = bench.pairs(&comparison, pairs, hz)?;
+        let target = kept.and_then(|kept| comparison.target(Some(kept)));
+        let measured = bench.pairs(&comparison, pairs, beside)?;
         let column = |pick: fn(&Pair) -> f64| measured.iter().map(pick).collect::<Vec<_>>();
         let per_cpu = column(|pair| pair.with.per_cpu_second / pair.without.per_cpu_second);
         let per_wall = column(|pair| pair.with.per_wall_second / pair.without.per_wall_second);
+        lost.push(per_cpu.iter().map(|kept| (1.0 - kept) * 100.0).collect());
         figures.push(figure(
             &format!("throughput_kept_per_cpu_second_{name}"),
             "ratio",
@@ -366,8 +369,8 @@ fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
             per_wall,
             target,
         ));
-        if hz.is_some() {
-            let goal = |limit| (hz == Some(99)).then_some(Target::Below(limit));
+        if let Beside::Samples(hz) = beside {
+            let goal = |limit| (hz == 99).then_some(Target::Below(limit));
             let cpu = column(|pair| pair.with.agent_cpu_percent);
             let rss = column(|pair| pair.with.agent_peak_mb);
             let total = column(|pair| pair.with.agent_cpu_seconds);
@@ -389,6 +392,17 @@ fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
                 total,
                 None,
             ));
+        }
+    }
+    // The agent's own part is `agent_cpu_999hz`.
+    if let [.., whole, floor] = lost.as_slice() {
+        let programs = whole.iter().zip(floor).map(|(whole, floor)| whole - floor);
+        for (part, runs) in [
+            ("kernel_calls", floor.clone()),
+            ("programs", programs.collect()),
+        ] {
+            let name = format!("cpu_of_the_program_999hz_of_{part}");
+            figures.push(figure(&name, "percent", runs, None));
         }
     }
     eprintln!("start-up and cost of a sample");
@@ -424,6 +438,16 @@ struct Pair {
     with: Run,
 }
 
+/// What runs beside the measured program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// It is sampled so many times a second.
+    Samples(u32),
+    /// The same with a program that returns at once.
+    Floor(u32),
+}
+
 struct Bench {
     program: PathBuf,
     seconds: f64,
@@ -439,23 +463,26 @@ impl Bench {
     }
 
     /// Pairs in the order without, with, with, without, so that drift cancels out.
-    fn pairs(&self, comparison: &Comparison, count: u32, hz: Option<u32>) -> Result<Vec<Pair>> {
-        let run = |hz, agent: &Path| self.run(hz, agent);
+    fn pairs(&self, comparison: &Comparison, count: u32, beside: Beside) -> Result<Vec<Pair>> {
+        let run = |beside, agent: &Path| self.run(beside, agent);
         (0..count)
             .map(|index| {
-                let (without, with) = comparison.pair(index, hz, None, &run)?;
+                let (without, with) = comparison.pair(index, beside, Beside::Nothing, &run)?;
                 Ok(Pair { without, with })
             })
             .collect()
     }
 
-    /// Runs the program once, sampled at `hz` by a build of the agent, or alone.
-    fn run(&self, hz: Option<u32>, agent: &Path) -> Result<Run> {
-        let Some(hz) = hz else {
-            return Ok(throughput(&self.measure()?));
+    /// Runs the program once, beside a build of the agent or alone.
+    fn run(&self, beside: Beside, agent: &Path) -> Result<Run> {
+        let (hz, arguments) = match beside {
+            Beside::Nothing => return Ok(throughput(&self.measure()?)),
+            Beside::Samples(hz) => (hz, Vec::new()),
+            Beside::Floor(hz) => (hz, vec![FLOOR.to_owned()]),
         };
         let agent = Agent::start_with(ServeOptions {
             program: Some(agent.to_owned()),
+            arguments,
             ..ServeOptions::default()
         })?;
         let id = start_task(&agent, hz)?;
@@ -480,7 +507,7 @@ impl Bench {
             report.cpu_ns as f64 / 1e9 * f64::from(hz) * 0.8,
         );
         ensure!(
-            samples >= least,
+            samples >= least || matches!(beside, Beside::Floor(_)),
             "the agent saw {samples} samples, not {least}: {task}"
         );
         Ok(run)

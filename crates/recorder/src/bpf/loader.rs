@@ -25,6 +25,11 @@ use profiler_memory::Ceiling;
 
 static LOADING: Mutex<()> = Mutex::new(());
 
+/// Denied like a program: user stacks are walked without `bpf_loop`.
+pub(crate) const LOOPS: &str = "bpf_loop";
+/// Denied like a program: those that events call return at once. What is left is what the kernel takes to call them.
+pub(crate) const WORK: &str = "work";
+
 /// What to load.
 #[derive(Clone, Debug)]
 pub struct ObjectRequest {
@@ -59,8 +64,8 @@ impl LoadedObject {
             let inode = pid_namespace_inode().map_err(LoadError::Namespace)?;
             u32::try_from(inode).unwrap_or(u32::MAX)
         };
-        let denied = request.denied.iter().any(|name| name == "bpf_loop");
-        if config.unwind == UNWIND_TABLES && (denied || !uses_loop_helper()) {
+        let is_denied = |wanted| request.denied.iter().any(|name| name == wanted);
+        if config.unwind == UNWIND_TABLES && (is_denied(LOOPS) || !uses_loop_helper()) {
             config.unwind = UNWIND_FRAME_POINTERS;
         }
         if config.unwind == UNWIND_TABLES && request.counting.has_waits() {
@@ -68,6 +73,9 @@ impl LoadedObject {
         }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock();
+        let mut loader = EbpfLoader::new();
+        // It has parsed them as well: both at once are the most that a command ever holds.
+        loader.btf(None);
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let network = network_offsets::wanted(request.counting, &request.denied)?;
         let asked = Asked {
@@ -81,9 +89,13 @@ impl LoadedObject {
         };
         let cpus = Cpus::of_this_machine();
         let entries = map_entries(request.counting, asked, cpus);
-        let mut loader = EbpfLoader::new();
+        let floor = u32::from(is_denied(WORK));
+        if floor != 0 {
+            tracing::warn!("--deny-probe {WORK}: programs do nothing, so nothing is found");
+        }
         loader
             .btf(Some(&btf))
+            .override_global("FLOOR", &floor, true)
             .override_global("CONFIG", config.as_bytes(), true);
         if let Some(network) = &network {
             loader.override_global("NETWORK", network.config.as_bytes(), true);

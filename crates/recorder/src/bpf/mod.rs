@@ -48,6 +48,7 @@ pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, loaded};
 pub use loaded_object::{KernelLog, LoadedObject, MapReport, ProgramReport};
 pub use loader::ObjectRequest;
+pub(crate) use loader::{LOOPS, WORK};
 pub use network_offsets::drop_reasons;
 pub use object::{embedded_programs, is_embedded};
 pub use offsets::OffsetError;

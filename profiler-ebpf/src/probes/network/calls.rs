@@ -24,7 +24,10 @@ use super::{
     socket::{Socket, known_cookie},
     traffic::{connection_with_cookie, count_in, is_consumed, receive, send},
 };
-use crate::kernel::{KernelPtr, TypedPtr};
+use crate::{
+    config::leave_at_floor,
+    kernel::{KernelPtr, TypedPtr},
+};
 
 /// `struct mmsghdr` of 64-bit programs: its size, and where the length of the message is.
 const MESSAGE_BYTES: u64 = 64;
@@ -51,6 +54,7 @@ static CALL_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(CALL_COUNTE
 
 #[btf_tracepoint(function = "sys_enter")]
 pub(crate) fn network_call(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let kind = kind_of(context.arg::<u64>(1));
     if kind == CALL_NONE || kind == CALL_ACCEPT || is_compat() {
         return 0;
@@ -124,6 +128,7 @@ fn enter(kind: u32, descriptor: u32, messages: u64, to: u32) {
 
 #[btf_tracepoint(function = "sys_exit")]
 pub(crate) fn network_call_end(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let registers = TypedPtr::new(context.arg::<*const pt_regs>(0));
     let kind = kind_of(registers.member::<u64>(calls!(registers_number)));
     if kind == CALL_NONE {

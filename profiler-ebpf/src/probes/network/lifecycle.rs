@@ -16,7 +16,10 @@ use super::{
     },
     socket::Socket,
 };
-use crate::{config::config, task};
+use crate::{
+    config::{config, leave_at_floor},
+    task,
+};
 
 /// States of include/net/tcp_states.h.
 const ESTABLISHED: u32 = 1;
@@ -29,6 +32,7 @@ const LISTEN: u32 = 10;
 
 #[btf_tracepoint(function = "inet_sock_set_state")]
 pub(crate) fn network_state(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let socket = Socket::from_argument(context.arg(0));
     let old = context.arg::<u64>(1) as u32;
     let new = context.arg::<u64>(2) as u32;
@@ -171,6 +175,7 @@ fn listen_no_more(socket: Socket) {
 
 #[btf_tracepoint(function = "tcp_destroy_sock")]
 pub(crate) fn network_destroy(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let socket = Socket::from_argument(context.arg(0));
     let cookie = socket.cookie();
     if let Some(connection) = find(cookie) {

@@ -23,6 +23,7 @@ use super::{
     traffic::is_consumed,
     unix,
 };
+use crate::config::leave_at_floor;
 
 /// `-EAGAIN`.
 const BLOCKED: i32 = -11;
@@ -51,6 +52,7 @@ fn busy_ticks(socket: Socket) -> u32 {
 
 #[btf_tracepoint(function = "sock_send_length")]
 pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
         if sent == BLOCKED && tls::is_watched() {
@@ -79,6 +81,7 @@ pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
 
 #[btf_tracepoint(function = "sock_recv_length")]
 pub(crate) fn network_payload_received(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
     if received <= 0 || !is_consumed(flags) {

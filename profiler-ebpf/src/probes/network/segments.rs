@@ -11,7 +11,7 @@ use super::{
     socket::{Socket, Stream, known_cookie, network},
     traffic::arrive,
 };
-use crate::kernel::KernelPtr;
+use crate::{config::leave_at_floor, kernel::KernelPtr};
 
 /// `struct tcphdr`: the sequence number, and the byte with the header's length.
 const SEQUENCE: u32 = 4;
@@ -19,6 +19,7 @@ pub(super) const LENGTH: u32 = 12;
 
 #[btf_tracepoint(function = "tcp_probe")]
 pub(crate) fn network_segment(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let socket = Socket::from_argument(context.arg(0));
     if let Some(connection) = find(known_cookie(socket.0))
         && let Some(after) = next_after(socket, KernelPtr(context.arg::<u64>(1)))

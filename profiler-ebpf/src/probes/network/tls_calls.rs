@@ -18,11 +18,12 @@ use super::{
     },
     tls_sessions::{TLS_SESSIONS, connection_of, count_unsent, session_key},
 };
-use crate::kernel::TypedPtr;
+use crate::{config::leave_at_floor, kernel::TypedPtr};
 
 /// Where the arguments of a call are.
 #[uprobe]
 pub(crate) fn tls_call(context: ProbeContext) -> u32 {
+    leave_at_floor!();
     let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
     };
@@ -35,6 +36,7 @@ pub(crate) fn tls_call(context: ProbeContext) -> u32 {
 /// Where a call has its result.
 #[uprobe]
 pub(crate) fn tls_result(context: ProbeContext) -> u32 {
+    leave_at_floor!();
     let Some(site) = met(&context, TLS_RESULTS_MET) else {
         return 0;
     };

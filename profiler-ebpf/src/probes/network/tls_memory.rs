@@ -32,6 +32,7 @@ use super::{
     tls_calls::value,
     tls_sessions::{bind_session, connection_of_session, remember_write, session_key},
 };
+use crate::config::leave_at_floor;
 
 /// Sessions by what they have handed out.
 #[map]
@@ -47,6 +48,7 @@ pub(super) fn is_watched() -> bool {
 /// Where a library hands out records.
 #[uprobe]
 pub(crate) fn tls_ciphertext(context: ProbeContext) -> u32 {
+    leave_at_floor!();
     let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
     };

@@ -29,7 +29,10 @@ use super::{
     tls_calls::{frame, settle, value},
     tls_sessions::{bind_session, connection_of, session_key},
 };
-use crate::{kernel::TypedPtr, task};
+use crate::{
+    config::leave_at_floor,
+    {kernel::TypedPtr, task},
+};
 
 const TAKES: u32 = (SITE_RUSTLS | SITE_HANDSHAKE) as u32;
 const PROCESSES: u32 = (SITE_RUSTLS | SITE_PROCESSES) as u32;
@@ -50,6 +53,7 @@ const SLICES: u64 = 8;
 /// Where one of the methods has its arguments.
 #[uprobe]
 pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
+    leave_at_floor!();
     let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
     };
@@ -72,6 +76,7 @@ pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
 /// Where it is said how much of what was written has been taken.
 #[uprobe]
 pub(crate) fn tls_rustls_result(context: ProbeContext) -> u32 {
+    leave_at_floor!();
     let Some(site) = met(&context, TLS_RESULTS_MET) else {
         return 0;
     };

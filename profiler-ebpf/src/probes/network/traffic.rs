@@ -16,6 +16,7 @@ use super::{
     socket::{RoundTrip, Socket, Stream, known_cookie},
     unix,
 };
+use crate::config::leave_at_floor;
 
 /// `MSG_PEEK`: the data stays in the socket and is read again.
 const PEEK: u64 = 0x2;
@@ -27,6 +28,7 @@ static BOUNDS_8NS: [u32; SEARCH_TABLE] = search_table_8ns();
 
 #[btf_tracepoint(function = "sock_send_length")]
 pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
         return 0;
@@ -89,6 +91,7 @@ pub(super) fn send(
 
 #[btf_tracepoint(function = "sock_recv_length")]
 pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
     if received <= 0 || !is_consumed(flags) {
@@ -185,6 +188,7 @@ pub(super) fn arrive(connection: &mut Connection, stream: Stream, before: u32, t
 
 #[btf_tracepoint(function = "sk_data_ready")]
 pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
+    leave_at_floor!();
     let socket = Socket::from_argument(context.arg(0));
     let cookie = socket.cookie_so_far();
     if cookie == 0 {

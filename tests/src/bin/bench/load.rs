@@ -33,10 +33,26 @@ const KEPT_OF_BASELINE: f64 = 0.99;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) per_second: f64,
+    requests: f64,
     pub(crate) p99_us: f64,
     /// CPU time of the whole machine for a request.
     pub(crate) cpu_us: f64,
+    /// What of it was the agent's own.
+    pub(crate) agent_us: f64,
 }
+
+impl Load {
+    /// With what the agent has spent in this time, in seconds.
+    pub(crate) fn beside_agent(self, spent_s: f64) -> Self {
+        Self {
+            agent_us: spent_s * 1e6 / self.requests,
+            ..self
+        }
+    }
+}
+
+/// Ends the name of a row whose programs return at once, behind the name of the row that it is the floor of.
+pub(crate) const FLOOR: &str = "_floor";
 
 /// What load is compared with what, and what it is to keep.
 pub(crate) struct Row<B> {
@@ -134,6 +150,9 @@ pub(crate) fn compare<B: Copy + PartialEq>(
         }
     }
     let mut figures = Vec::new();
+    if !comparison.is_with_baseline() {
+        figures.extend(parts(what, rows, &measured));
+    }
     for (Row { name, beside, kept }, pairs) in rows.iter().zip(measured) {
         let column = |pick: fn(&(Load, Load)) -> f64| pairs.iter().map(pick).collect::<Vec<_>>();
         figures.push(figure(
@@ -168,6 +187,42 @@ pub(crate) fn compare<B: Copy + PartialEq>(
     Ok(figures)
 }
 
+/// What a request costs the machine in rows that have a floor: the kernel's calls of the programs, the programs, and the
+/// agent's own time.
+fn parts<B>(what: &str, rows: &[Row<B>], measured: &[Vec<(Load, Load)>]) -> Vec<Figure> {
+    let pairs_of = |wanted: &str| {
+        let at = rows.iter().position(|row| row.name == wanted)?;
+        measured.get(at)
+    };
+    let added = |(without, with): &(Load, Load)| with.cpu_us - without.cpu_us;
+    let mut figures = Vec::new();
+    for Row { name, .. } in rows {
+        let (Some(whole), Some(floor)) = (pairs_of(name), pairs_of(&format!("{name}{FLOOR}")))
+        else {
+            continue;
+        };
+        let kernel: Vec<f64> = floor
+            .iter()
+            .map(|pair| added(pair) - pair.1.agent_us)
+            .collect();
+        let agent: Vec<f64> = whole.iter().map(|(_, with)| with.agent_us).collect();
+        let programs = whole
+            .iter()
+            .zip(&kernel)
+            .map(|(pair, kernel)| added(pair) - kernel - pair.1.agent_us)
+            .collect();
+        for (part, runs) in [
+            ("kernel_calls", kernel),
+            ("programs", programs),
+            ("agent", agent),
+        ] {
+            let name = format!("{what}_cpu_per_request_{name}_of_{part}");
+            figures.push(figure(&name, "us", runs, None));
+        }
+    }
+    figures
+}
+
 /// The mesh as fast as it can, and at a fixed rate for its CPU time.
 pub(crate) fn compare_mesh<B: Copy + PartialEq>(
     comparison: &Comparison,
@@ -191,8 +246,10 @@ pub(crate) fn compare_mesh<B: Copy + PartialEq>(
             ensure!(report.errors == 0, "requests failed: {report:?}");
             Ok(Load {
                 per_second: report.rps,
+                requests: exact(report.requests),
                 p99_us: exact(report.latency_us.p99),
                 cpu_us: spent * 1e6 / exact(report.requests),
+                agent_us: 0.0,
             })
         })
     };
@@ -372,6 +429,8 @@ fn wrk_report(output: &str, spent_s: f64) -> Option<Load> {
         per_second,
         p99_us: digits.parse::<f64>().ok()? * unit_us,
         cpu_us: spent_s * 1e6 / requests,
+        requests,
+        agent_us: 0.0,
     })
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::{
     Figure, LIMIT, cpu_seconds,
-    load::{Comparison, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
+    load::{Comparison, Load, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
     peak_rss_mb,
 };
 
@@ -46,16 +46,20 @@ const LENGTHS: usize = 2;
 enum Beside {
     Nothing,
     Light,
+    LightFloor,
     /// With the times of calls.
     Timed,
+    TimedFloor,
     /// `bpftrace` counting the first N hooks.
     Peer(usize),
 }
 
-const ROWS: [(&str, Beside); 5] = [
+const ROWS: [(&str, Beside); 7] = [
     ("control", Beside::Nothing),
     ("light", Beside::Light),
+    ("light_floor", Beside::LightFloor),
     ("timed", Beside::Timed),
+    ("timed_floor", Beside::TimedFloor),
     ("bpftrace_same_hooks", Beside::Peer(HOOKS.len())),
     ("bpftrace_two_lengths", Beside::Peer(LENGTHS)),
 ];
@@ -94,10 +98,8 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (name, keep_alive) in [("keep_alive", true), ("short", false)] {
         let run = |beside, agent: &Path| {
-            let companion = Companion::start(beside, agent, &nginx.folder)?;
-            let load = nginx.load(keep_alive, options.seconds)?;
-            companion.end(nginx.port)?;
-            Ok(load)
+            let load = || nginx.load(keep_alive, options.seconds);
+            watched(beside, agent, &nginx.folder, nginx.port, &load)
         };
         run(Beside::Nothing, &comparison.agent)?;
         let rows = rows(keep_alive.then_some(KEEP_ALIVE_KEPT));
@@ -122,19 +124,33 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
         pairs,
         seconds,
         |beside, agent, load| {
-            let companion = Companion::start(beside, agent, &folder)?;
-            let load = load()?;
-            companion.end(profiler_tests::mesh::SERVER_PORT)?;
-            Ok(load)
+            let port = profiler_tests::mesh::SERVER_PORT;
+            watched(beside, agent, &folder, port, load)
         },
     )?);
     Ok(figures)
 }
 
+/// A load, and what the agent beside it spent meanwhile.
+fn watched(
+    beside: Beside,
+    agent: &Path,
+    folder: &Path,
+    port: u16,
+    load: &dyn Fn() -> Result<Load>,
+) -> Result<Load> {
+    let companion = Companion::start(beside, agent, folder)?;
+    let before = companion.spent()?;
+    let load = load()?;
+    let spent = companion.spent()? - before;
+    companion.end(port)?;
+    Ok(load.beside_agent(spent))
+}
+
 /// What is to be ended after a run.
 enum Companion {
     None,
-    Agent(Running),
+    Agent(Running, Beside),
     Peer(Running),
 }
 
@@ -144,7 +160,9 @@ impl Companion {
             Beside::Nothing => return Ok(Self::None),
             Beside::Peer(hooks) => return Ok(Self::Peer(peer(hooks, folder)?)),
             Beside::Light => &[],
+            Beside::LightFloor => &[agent::FLOOR],
             Beside::Timed => &["--timed"],
+            Beside::TimedFloor => &["--timed", agent::FLOOR],
         };
         let mut arguments = vec!["net", "--all", "--duration=3600s", "--json"];
         arguments.extend(more);
@@ -153,7 +171,15 @@ impl Companion {
             agent.errors().contains("watching").then_some(())
         })
         .with_context(|| agent.errors())?;
-        Ok(Self::Agent(agent))
+        Ok(Self::Agent(agent, beside))
+    }
+
+    /// CPU time of the agent, in seconds.
+    fn spent(&self) -> Result<f64> {
+        match self {
+            Self::Agent(agent, _beside) => cpu_seconds(agent.pid()),
+            Self::None | Self::Peer(_) => Ok(0.0),
+        }
     }
 
     /// Ends what ran beside the load, and checks that it did what it was measured for.
@@ -169,7 +195,7 @@ impl Companion {
                     peer.errors()
                 );
             }
-            Self::Agent(mut agent) => {
+            Self::Agent(mut agent, beside) => {
                 let (cpu_s, mb) = (cpu_seconds(agent.pid())?, peak_rss_mb(agent.pid())?);
                 agent.signal(Signal::TERM)?;
                 agent.wait(LIMIT)?;
@@ -182,7 +208,11 @@ impl Companion {
                     .filter(|edge| edge["server"]["port"] == port)
                     .filter_map(|edge| edge["metrics"]["server"]["write"]["count"].as_u64())
                     .sum();
-                ensure!(writes > 1000, "the agent saw {writes} writes to {port}");
+                let is_floor = matches!(beside, Beside::LightFloor | Beside::TimedFloor);
+                ensure!(
+                    is_floor || writes > 1000,
+                    "the agent saw {writes} writes to {port}"
+                );
                 eprintln!(
                     "  agent: {cpu_s:.2} s of CPU, {mb:.0} MB, lost {}, table {}",
                     table["lost"], table["kernel_table"]

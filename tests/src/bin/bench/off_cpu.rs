@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::Child, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, FLOOR, ServeOptions},
     cgroup::{Cgroup, memory_hierarchy},
     cleanup::{Guard, scratch_directory},
     mesh::{Mesh, MeshOptions},
@@ -33,6 +33,8 @@ enum Beside {
     Nothing,
     /// A task for the program that counts every wait.
     Task,
+    /// The same with programs that return at once.
+    Floor,
     /// One that samples them.
     Sampled,
     /// A task for a process that sleeps.
@@ -44,8 +46,9 @@ enum Beside {
 }
 
 /// Settings by name, with the share of the throughput that is to be kept.
-const ROWS: [(&str, Beside, Option<f64>); 6] = [
+const ROWS: [(&str, Beside, Option<f64>); 7] = [
     ("control", Beside::Nothing, None),
+    ("floor", Beside::Floor, None),
     ("every_wait", Beside::Task, Some(0.60)),
     ("sampled", Beside::Sampled, Some(0.80)),
     ("another_process", Beside::TaskForAnother, Some(0.90)),
@@ -86,6 +89,7 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
             pairs.push((without, with));
         }
     }
+    figures.extend(parts(&pairs));
     for ((name, _, goal), pairs) in ROWS.into_iter().zip(pairs) {
         let column = |pick: fn(&(Speed, Speed)) -> f64| pairs.iter().map(pick).collect::<Vec<_>>();
         figures.push(figure(
@@ -117,6 +121,37 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// What a switch costs in the rows that look at all of them: the kernel's calls of the programs, the programs, and the agent's
+/// own time.
+fn parts(pairs: &[Vec<(Speed, Speed)>]) -> Vec<Figure> {
+    let pairs_of = |wanted| {
+        let at = ROWS.iter().position(|(_, beside, _)| *beside == wanted);
+        at.and_then(|at| pairs.get(at))
+            .map_or(&[][..], Vec::as_slice)
+    };
+    let added = |(without, with): &(Speed, Speed)| with.switch_ns - without.switch_ns;
+    let kernel: Vec<f64> = pairs_of(Beside::Floor).iter().map(added).collect();
+    let mut figures = vec![figure(
+        "time_per_switch_of_kernel_calls",
+        "ns",
+        kernel.clone(),
+        None,
+    )];
+    for (name, beside) in [("every_wait", Beside::Task), ("sampled", Beside::Sampled)] {
+        let pairs = pairs_of(beside);
+        let programs = pairs
+            .iter()
+            .zip(&kernel)
+            .map(|(pair, kernel)| added(pair) - kernel);
+        let agent = pairs.iter().map(|(_, with)| with.agent_ns);
+        for (part, runs) in [("programs", programs.collect()), ("agent", agent.collect())] {
+            let name = format!("time_per_switch_{name}_of_{part}");
+            figures.push(figure(&name, "ns", runs, None));
+        }
+    }
+    figures
+}
+
 /// How fast the program was.
 #[derive(Clone, Copy)]
 struct Speed {
@@ -124,14 +159,18 @@ struct Speed {
     per_second: f64,
     /// CPU time of half a volley, which is not disturbed by what else the machine does.
     switch_ns: f64,
+    /// CPU time of the agent beside it, for a switch.
+    agent_ns: f64,
 }
 
 impl Speed {
-    fn of(report: &WaitsReport) -> Self {
+    /// The agent has spent `agent_s` seconds meanwhile.
+    fn of(report: &WaitsReport, agent_s: f64) -> Self {
         let volleys = exact(report.volleys.max(1));
         Self {
             per_second: volleys / (exact(report.lasted_ns) / 1e9),
             switch_ns: exact(report.spent_ns) / volleys / 2.0,
+            agent_ns: agent_s * 1e9 / volleys / 2.0,
         }
     }
 }
@@ -215,12 +254,16 @@ impl Bench {
         program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
         let companion = match beside {
             Beside::Nothing => Companion::None,
-            Beside::Task | Beside::Sampled => {
-                let agent = Agent::start()?;
-                let mode = if beside == Beside::Task {
-                    "every"
+            Beside::Task | Beside::Floor | Beside::Sampled => {
+                let agent = if beside == Beside::Floor {
+                    Agent::start_with(ServeOptions::with_arguments([FLOOR]))?
                 } else {
+                    Agent::start()?
+                };
+                let mode = if beside == Beside::Sampled {
                     "sampled"
+                } else {
+                    "every"
                 };
                 let id = start_task(&agent, &json!({ "pids": [program.pid()] }), mode)?;
                 Companion::Agent(Box::new(agent), id, None, None)
@@ -240,11 +283,13 @@ impl Bench {
             }
             Beside::Peer => Companion::Peer(self.peer()?),
         };
+        let before = companion.spent()?;
         program.signal(Signal::USR1)?;
         let limit = Duration::from_secs_f64(self.seconds) + LIMIT;
         let report = program.wait_for_line(limit, |line| WaitsReport::parse(line).ok())?;
+        let spent = companion.spent()? - before;
         companion.end(beside, &report)?;
-        Ok(Speed::of(&report))
+        Ok(Speed::of(&report, spent))
     }
 
     /// Counts the program's switches by kernel and user stack.
@@ -270,6 +315,14 @@ impl Bench {
 }
 
 impl Companion {
+    /// CPU time of the agent, in seconds.
+    fn spent(&self) -> Result<f64> {
+        match self {
+            Self::Agent(agent, ..) => cpu_seconds(agent.pid()),
+            Self::None | Self::Peer(_) => Ok(0.0),
+        }
+    }
+
     /// Ends what ran beside the program, and checks that it did what it was measured for.
     fn end(self, beside: Beside, report: &WaitsReport) -> Result<()> {
         match self {
@@ -291,7 +344,7 @@ impl Companion {
                 let samples = task["samples"].as_u64().unwrap_or(0);
                 if matches!(
                     beside,
-                    Beside::TaskForAnother | Beside::TaskForAnotherContainer
+                    Beside::Floor | Beside::TaskForAnother | Beside::TaskForAnotherContainer
                 ) {
                     ensure!(samples < 100, "the agent saw {samples} switches: {task}");
                 } else {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     Figure, LIMIT, cpu_seconds,
-    load::{Comparison, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
+    load::{Comparison, Load, NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
     peak_rss_mb,
 };
 
@@ -23,8 +23,29 @@ enum Beside {
     Nothing,
     /// Connections alone.
     Light,
+    LightFloor,
     Requests,
+    RequestsFloor,
     RequestsWithTls,
+    RequestsWithTlsFloor,
+}
+
+impl Beside {
+    /// The same with programs that return at once.
+    fn floor(self) -> Option<Self> {
+        match self {
+            Self::Light => Some(Self::LightFloor),
+            Self::Requests => Some(Self::RequestsFloor),
+            Self::RequestsWithTls => Some(Self::RequestsWithTlsFloor),
+            Self::Nothing | Self::LightFloor | Self::RequestsFloor | Self::RequestsWithTlsFloor => {
+                None
+            }
+        }
+    }
+
+    fn is_floor(self) -> bool {
+        self != Self::Nothing && self.floor().is_none()
+    }
 }
 
 /// What the sockets carry.
@@ -104,12 +125,19 @@ fn rows(besides: &[(Beside, Option<f64>)]) -> Vec<Row<Beside>> {
     [(Beside::Nothing, None)]
         .iter()
         .chain(besides)
-        .map(|&(beside, kept)| Row {
+        .flat_map(|&(beside, kept)| {
+            let floor = beside.floor().map(|floor| (floor, None));
+            [Some((beside, kept)), floor].into_iter().flatten()
+        })
+        .map(|(beside, kept)| Row {
             name: match beside {
                 Beside::Nothing => "control",
                 Beside::Light => "light",
+                Beside::LightFloor => "light_floor",
                 Beside::Requests => "requests",
+                Beside::RequestsFloor => "requests_floor",
                 Beside::RequestsWithTls => "requests_with_tls",
+                Beside::RequestsWithTlsFloor => "requests_with_tls_floor",
             },
             beside,
             kept,
@@ -130,12 +158,8 @@ fn server(
         Seen::Ciphertext => options.tls_seconds,
     };
     let run = |beside, agent: &Path| {
-        let companion = Companion::start(beside, agent, &pids, &server.folder)?;
-        let load = server.load(true, seconds)?;
-        if let Some(companion) = companion {
-            companion.end(seen)?;
-        }
-        Ok(load)
+        let load = || server.load(true, seconds);
+        watched(beside, agent, &pids, &server.folder, seen, &load)
     };
     let comparison = Comparison::from_environment()?;
     run(Beside::Nothing, &comparison.agent)?;
@@ -161,15 +185,29 @@ fn mesh(options: &Options) -> Result<Vec<Figure>> {
         pairs,
         seconds,
         |beside, agent, load| {
-            let companion = Companion::start(beside, agent, &envoys()?, &folder)?;
-            let load = load()?;
-            if let Some(companion) = companion {
-                // The applications' sides of the sidecars are plain.
-                companion.end(Seen::Plaintext)?;
-            }
-            Ok(load)
+            // The applications' sides of the sidecars are plain.
+            watched(beside, agent, &envoys()?, &folder, Seen::Plaintext, load)
         },
     )
+}
+
+/// A load, and what the agent beside it spent meanwhile.
+fn watched(
+    beside: Beside,
+    agent: &Path,
+    pids: &[u32],
+    folder: &Path,
+    seen: Seen,
+    load: &dyn Fn() -> Result<Load>,
+) -> Result<Load> {
+    let Some(companion) = Companion::start(beside, agent, pids, folder)? else {
+        return load();
+    };
+    let before = cpu_seconds(companion.agent.pid())?;
+    let load = load()?;
+    let spent = cpu_seconds(companion.agent.pid())? - before;
+    companion.end(seen)?;
+    Ok(load.beside_agent(spent))
 }
 
 /// The sidecars of the only mesh that runs.
@@ -196,16 +234,25 @@ impl Companion {
     fn start(beside: Beside, agent: &Path, pids: &[u32], folder: &Path) -> Result<Option<Self>> {
         let command = match beside {
             Beside::Nothing => return Ok(None),
-            Beside::Light => "net",
-            Beside::Requests | Beside::RequestsWithTls => "requests",
+            Beside::Light | Beside::LightFloor => "net",
+            Beside::Requests
+            | Beside::RequestsFloor
+            | Beside::RequestsWithTls
+            | Beside::RequestsWithTlsFloor => "requests",
         };
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         let mut arguments = vec![command, "--duration=3600s", "--json"];
         for pid in &pids {
             arguments.extend(["--pid", pid]);
         }
-        if beside == Beside::RequestsWithTls {
+        if matches!(
+            beside,
+            Beside::RequestsWithTls | Beside::RequestsWithTlsFloor
+        ) {
             arguments.push("--tls");
+        }
+        if beside.is_floor() {
+            arguments.push(agent::FLOOR);
         }
         let agent = agent::launch_program(agent, &arguments, command, folder)?;
         wait_for("the agent watches", LIMIT, || {

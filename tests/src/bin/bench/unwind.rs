@@ -10,7 +10,9 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Bench, Comparison, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf};
+use super::{
+    Bench, Beside, Comparison, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf,
+};
 
 /// Samples per second and CPU.
 const HZ: u32 = 999;
@@ -47,13 +49,13 @@ fn one_program(runs: u32, unwanted_ns: f64) -> Result<Vec<Figure>> {
     let extra = tables.iter().zip(&pointers);
     let extra = extra.map(|(with, without)| (with - without) / 30.0);
     let kept = |pair: &Pair| pair.with.per_wall_second / pair.without.per_wall_second;
-    let throughput = |hz| -> Result<Vec<f64>> {
-        eprintln!("{} pairs at {hz:?} Hz", 2 * runs);
-        let pairs = bench.pairs(&comparison, 2 * runs, hz)?;
+    let throughput = |beside| -> Result<Vec<f64>> {
+        eprintln!("{} pairs, {beside:?}", 2 * runs);
+        let pairs = bench.pairs(&comparison, 2 * runs, beside)?;
         Ok(pairs.iter().map(kept).collect())
     };
-    let control = throughput(None)?;
-    let sampled = throughput(Some(HZ))?;
+    let control = throughput(Beside::Nothing)?;
+    let sampled = throughput(Beside::Samples(HZ))?;
     Ok(vec![
         figure(
             "kernel_time_per_30_frame_sample_frame_pointers",
