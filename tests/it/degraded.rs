@@ -80,6 +80,22 @@ fn without_the_sampler_a_task_fails_and_says_why() {
     );
 }
 
+/// What benches measure as the floor of a cost.
+#[test]
+fn programs_that_return_at_once_find_nothing_and_the_agent_says_so() {
+    let agent = denying(&["work"]);
+    let targets = Targets::new();
+    let busy = targets.busy("floor");
+    for kind in ["on_cpu", "wall", "off_cpu"] {
+        let asked = json!({ "kind": kind, "target": { "pids": [busy.pid()] }, "duration_s": 1 });
+        let id = start_task(&agent, &asked);
+        let task = finish_task(&agent, &id, 1);
+        assert_eq!(task["samples"], 0, "{task}");
+    }
+    let log = agent.log();
+    assert!(log.contains("--deny-probe work"), "{log}");
+}
+
 #[test]
 fn kernel_code_has_the_same_names_from_the_kernel_and_from_its_table() {
     let targets = Targets::new();

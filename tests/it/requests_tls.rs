@@ -198,12 +198,12 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
     gone.unwrap();
 }
 
-/// Probes for which a process has a descriptor.
+/// Links of a process that are probes of files.
 fn probes_of(pid: u32) -> usize {
-    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    let names = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    let is_probe = |name: &PathBuf| name.to_string_lossy() == "anon_inode:[perf_event]";
-    names.filter(is_probe).count()
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    let texts = descriptors.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let is_probe = |text: &String| text.lines().any(|line| line == "link_type:\tperf");
+    texts.filter(is_probe).count()
 }
 
 /// More than those from which on a library's probes are put in once for all.

@@ -53,7 +53,7 @@ impl ProbeStatuses {
         self.with(|board| board.probes.keys().cloned().collect())
     }
 
-    /// Those of `denied` that no probe has. [`LOOPS`] and [`WORK`] can be denied as well, and so can the programs of TLS,
+    /// Those of `denied` that no probe has. `bpf_loop` and `work` can be denied as well, and so can the programs of TLS,
     /// which a task says itself.
     pub fn unknown(&self, denied: &[String]) -> Vec<String> {
         self.with(|board| {

@@ -3,7 +3,7 @@
 //! A probe for one process is a filter of its own that each hit of its place passes, in whichever process (`handler_chain`
 //! in kernel/events/uprobes.c), and takes a tenth of a second to go. The programs leave alone who is no target.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use profiler_image::module_file::FileKey;
 
@@ -46,7 +46,7 @@ impl Shared {
 pub(super) struct SharedProbes {
     links: HashMap<FileKey, Vec<TlsLink>>,
     /// Files that the kernel has refused them for.
-    refused: HashSet<FileKey>,
+    refused: Vec<FileKey>,
 }
 
 impl SharedProbes {
@@ -56,15 +56,17 @@ impl SharedProbes {
 
     /// Files that many processes run, of the files of each, and that have no such probes yet.
     pub(super) fn due<'a>(&self, files: impl Iterator<Item = &'a FileKey>) -> Vec<FileKey> {
-        let mut runs: HashMap<&FileKey, usize> = HashMap::new();
+        // Different libraries are few.
+        let mut runs: Vec<(FileKey, usize)> = Vec::new();
         for key in files {
-            *runs.entry(key).or_default() += 1;
+            match runs.iter_mut().find(|(known, _)| known == key) {
+                Some((_, processes)) => *processes += 1,
+                None => runs.push((*key, 1)),
+            }
         }
         let is_due = |key: &FileKey| !self.has(key) && !self.refused.contains(key);
-        runs.into_iter()
-            .filter(|(key, processes)| *processes >= MANY && is_due(key))
-            .map(|(key, _)| *key)
-            .collect()
+        runs.retain(|(key, processes)| *processes >= MANY && is_due(key));
+        runs.into_iter().map(|(key, _)| key).collect()
     }
 
     /// Puts all probes of a file in, or none.
@@ -85,7 +87,7 @@ impl SharedProbes {
                 Ok(())
             }
             Err(error) => {
-                self.refused.insert(key);
+                self.refused.push(key);
                 Err(error)
             }
         }
@@ -120,7 +122,7 @@ mod tests {
         };
         assert_eq!(shared.due(files(MANY - 1).iter()), []);
         assert_eq!(shared.due(files(MANY).iter()), [one]);
-        shared.refused.insert(one);
+        shared.refused.push(one);
         assert_eq!(shared.due(files(MANY).iter()), []);
         shared.refused.clear();
         shared.links.insert(one, Vec::new());
