@@ -28,11 +28,13 @@ use super::{
 };
 use crate::bpf::{CaptureControl, PieceReader};
 
-/// Time between two readings when there is little to read.
+/// Time between two readings when there is little to read, and when there is much.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Records that are read before the thread sleeps, others may look, and the share of a CPU is judged. They take a part of a
-/// millisecond: who does not sleep keeps a CPU for a whole tick from a server that waits for it.
-const AT_ONCE: usize = 128;
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+/// Records of one reading that are much.
+const MUCH: usize = 512;
+/// Records that are read before others may look, and the share of a CPU is judged: they take some milliseconds.
+const AT_ONCE: usize = 1024;
 /// More records than the ring buffer has room for.
 const ALL: usize = 1 << 18;
 const TURN: Duration = Duration::from_nanos(TURN_NS);
@@ -205,10 +207,10 @@ impl<L: Listener> Reading<L> {
     fn run(&mut self, asked: &Receiver<Question<L>>) {
         loop {
             let read = self.turn();
-            let pause = if read < AT_ONCE {
-                PAUSE
-            } else {
-                self.share.pause()
+            let pause = match read {
+                ..MUCH => PAUSE,
+                MUCH..AT_ONCE => SHORT_PAUSE,
+                AT_ONCE.. => Duration::ZERO,
             };
             match asked.recv_timeout(pause) {
                 Ok(question) => question(self),

@@ -19,9 +19,6 @@ const FREE_PERCENT: u64 = 35;
 /// This many looks in a row must find that much unused: what is captured anew begins in the middle.
 const CALM_LOOKS: u32 = 20;
 
-/// Time between two readings when there is much to read, and little may be spent on it.
-const SHORT_PAUSE: Duration = Duration::from_millis(1);
-
 /// Open connections of which something comes between two looks, by a hash of each: more are few.
 const FEW: u32 = 16;
 /// With this many again they are not.
@@ -73,12 +70,6 @@ impl Share {
             fewest: 1,
             calm: 0,
         }
-    }
-
-    /// Time between two readings when there is much to read: none where all of a CPU may be used.
-    pub(super) fn pause(&self) -> Duration {
-        let left = 100_u64.saturating_sub(self.percent);
-        SHORT_PAUSE * u32::try_from(left).unwrap_or(100) / 100
     }
 
     /// One connection in this many is captured; a power of two.
@@ -185,14 +176,6 @@ mod tests {
         assert!(!look(0..300));
         assert!(!look(0..40));
         assert!(look(0..0));
-    }
-
-    #[test]
-    fn the_thread_rests_where_others_are_to_have_the_cpu() {
-        let pause = |percent| Share::new(percent).pause();
-        assert_eq!(pause(10), Duration::from_micros(900));
-        assert_eq!(pause(100), Duration::ZERO);
-        assert_eq!(pause(400), Duration::ZERO);
     }
 
     #[test]
