@@ -82,7 +82,7 @@ fn without_the_sampler_a_task_fails_and_says_why() {
 
 /// What benches measure as the floor of a cost.
 #[test]
-fn programs_that_return_at_once_find_nothing_and_the_agent_says_so() {
+fn programs_that_return_at_once_find_next_to_nothing_and_the_agent_says_so() {
     let agent = denying(&["work"]);
     let targets = Targets::new();
     let busy = targets.busy("floor");
@@ -90,7 +90,8 @@ fn programs_that_return_at_once_find_nothing_and_the_agent_says_so() {
         let asked = json!({ "kind": kind, "target": { "pids": [busy.pid()] }, "duration_s": 1 });
         let id = start_task(&agent, &asked);
         let task = finish_task(&agent, &id, 1);
-        assert_eq!(task["samples"], 0, "{task}");
+        // A pass over all threads finds the one that is there.
+        assert!(task["samples"].as_u64().unwrap() <= 1, "{task}");
     }
     let log = agent.log();
     assert!(log.contains("--deny-probe work"), "{log}");
