@@ -91,7 +91,9 @@ impl LoadedObject {
         let entries = map_entries(request.counting, asked, cpus);
         let floor = u32::from(is_denied(WORK));
         if floor != 0 {
-            tracing::warn!("--deny-probe {WORK}: programs return at once, and find next to nothing");
+            tracing::warn!(
+                "--deny-probe {WORK}: programs return at once, and find next to nothing"
+            );
         }
         loader
             .btf(Some(&btf))

@@ -2,8 +2,8 @@
 //! they cost.
 //!
 //! Files are looked at by a thread of its own, because that may take a second; probes are attached by
-//! the session, for one process at a time or, where many run a file, for all of them. With a duty below the whole, probes are there for a part of
-//! each period and nothing of them is left in between.
+//! the session, for one process at a time or, where many run a file, for all of them. With a duty below
+//! the whole, probes are there for a part of each period and nothing of them is left in between.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
