@@ -23,7 +23,7 @@ pub const MAX_RAW_BYTES: usize = 64 << 20;
 const MAGIC: [u8; 4] = *b"PAB1";
 const VERSION: u8 = 8;
 const HEADER_BYTES: usize = 12;
-/// Fastest level: blobs are written four times a second beside the workload that is measured.
+/// Fastest level: blobs are written twice a second beside the workload that is measured.
 const FAST_LEVEL: i32 = 1;
 /// For segments that are complete and stay.
 const DENSE_LEVEL: i32 = 6;

@@ -20,12 +20,6 @@ use super::{
 const CACHE_BYTES: usize = 8 << 20;
 /// Blobs that may wait in memory while the disk refuses writes.
 const MAX_PENDING_BYTES: usize = 32 << 20;
-/// Chunks of samples arrive four times a second; whole tables are committed on arrival.
-const COMMIT_OF_MUCH: Duration = Duration::from_millis(400);
-/// A crash loses what came in this time.
-const COMMIT_OF_LITTLE: Duration = Duration::from_secs(1);
-/// Bytes that wait and are much.
-const MUCH: usize = 64 << 10;
 /// Free room in the file that is not worth a compaction.
 const COMPACT_SLACK_BYTES: u64 = 16 << 20;
 
@@ -224,13 +218,8 @@ impl Store {
         Ok(())
     }
 
-    /// Commits unless the last commit is young for what waits: a commit costs as much for little as for much.
-    pub fn commit_if_due(&mut self) -> Result<(), StoreError> {
-        let interval = if self.pending_bytes < MUCH {
-            COMMIT_OF_LITTLE
-        } else {
-            COMMIT_OF_MUCH
-        };
+    /// Commits unless the last commit is younger than `interval`.
+    pub fn commit_if_due(&mut self, interval: Duration) -> Result<(), StoreError> {
         if self.committed.elapsed() < interval {
             Ok(())
         } else {

@@ -33,6 +33,9 @@ pub(super) const AGENT_STOPPED: &str =
 /// What a task says that never got its turn.
 pub(super) const NEVER_STARTED: &str = "the agent was stopped before this task started";
 
+/// Chunks of samples arrive four times a second and are committed at least this far apart, some twice a second; whole
+/// tables are committed on arrival.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(400);
 /// How often to look whether something waits for a commit.
 const COMMIT_TICK: Duration = Duration::from_millis(250);
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -267,7 +270,7 @@ impl<'a> Run<'a> {
                 if let Some(task) = record {
                     store.put_task(&task)?;
                 }
-                let committed = store.commit_if_due();
+                let committed = store.commit_if_due(COMMIT_INTERVAL);
                 Ok(match (kept, committed) {
                     (false, _) => Stored::Dropped,
                     (true, Err(error)) => Stored::Waiting(error),
@@ -421,7 +424,7 @@ impl<'a> Run<'a> {
             .inner
             .store
             .run(|store| {
-                let committed = store.commit_if_due();
+                let committed = store.commit_if_due(COMMIT_INTERVAL);
                 committed.map(|()| store.refuses())
             })
             .await;
