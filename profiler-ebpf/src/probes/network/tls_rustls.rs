@@ -29,10 +29,7 @@ use super::{
     tls_calls::{frame, settle, value},
     tls_sessions::{bind_session, connection_of, session_key},
 };
-use crate::{
-    config::leave_at_floor,
-    {kernel::TypedPtr, task},
-};
+use crate::{config::leave_at_floor, kernel::TypedPtr, task};
 
 const TAKES: u32 = (SITE_RUSTLS | SITE_HANDSHAKE) as u32;
 const PROCESSES: u32 = (SITE_RUSTLS | SITE_PROCESSES) as u32;

@@ -131,6 +131,9 @@ pub(crate) fn compare<B: Copy + PartialEq>(
     } else {
         ("alone", "beside")
     };
+    // The earlier build may not know of floors.
+    let is_compared = |row: &&Row<B>| !(comparison.is_with_baseline() && row.name.ends_with(FLOOR));
+    let rows: Vec<&Row<B>> = rows.iter().filter(is_compared).collect();
     let mut measured: Vec<Vec<(Load, Load)>> = rows.iter().map(|_| Vec::new()).collect();
     for index in 0..pairs {
         for (Row { name, beside, .. }, pairs_of_row) in rows.iter().zip(&mut measured) {
@@ -149,10 +152,7 @@ pub(crate) fn compare<B: Copy + PartialEq>(
             pairs_of_row.push((without, with));
         }
     }
-    let mut figures = Vec::new();
-    if !comparison.is_with_baseline() {
-        figures.extend(parts(what, rows, &measured));
-    }
+    let mut figures = parts(what, &rows, &measured);
     for (Row { name, beside, kept }, pairs) in rows.iter().zip(measured) {
         let column = |pick: fn(&(Load, Load)) -> f64| pairs.iter().map(pick).collect::<Vec<_>>();
         figures.push(figure(
@@ -189,7 +189,7 @@ pub(crate) fn compare<B: Copy + PartialEq>(
 
 /// What a request costs the machine in rows that have a floor: the kernel's calls of the programs, the programs, and the
 /// agent's own time.
-fn parts<B>(what: &str, rows: &[Row<B>], measured: &[Vec<(Load, Load)>]) -> Vec<Figure> {
+fn parts<B>(what: &str, rows: &[&Row<B>], measured: &[Vec<(Load, Load)>]) -> Vec<Figure> {
     let pairs_of = |wanted: &str| {
         let at = rows.iter().position(|row| row.name == wanted)?;
         measured.get(at)

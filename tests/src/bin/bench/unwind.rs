@@ -11,7 +11,10 @@ use profiler_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    Bench, Beside, Comparison, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf,
+    Figure, LIMIT, Target, figure,
+    load::Comparison,
+    on_cpu::{Bench, Beside, Pair},
+    peak_rss_mb, perf_dwarf,
 };
 
 /// Samples per second and CPU.
