@@ -289,19 +289,17 @@ impl NetworkSession {
     }
 
     /// Ends the connections whose end was missed; takes them out of `entries`.
+    ///
+    /// Only a connection that two readings do not list is gone: the kernel lists sockets in pieces and
+    /// continues within a hash bucket by the number of sockets already listed, so it passes over a socket
+    /// when one before it in its bucket has closed meanwhile (`inet_diag_dump_icsk`).
     fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
-        self.read_node();
-        let listed_ns = self.sockets_read_ns;
-        self.swept_ns = listed_ns;
-        let socket_table = &self.socket_table;
-        let listed: HashSet<u64> = socket_table
-            .sockets()
-            .filter_map(|(socket, _owner)| socket.cookie)
-            .collect();
-        let is_known = |namespace| socket_table.knows_cookies(namespace);
-        let gone = self
-            .evicted
-            .gone(entries.iter(), &listed, listed_ns, is_known);
+        let mut gone = self.unlisted(entries);
+        self.swept_ns = self.sockets_read_ns;
+        if !gone.is_empty() {
+            let again = self.unlisted(entries);
+            gone.retain(|cookie| again.contains(cookie));
+        }
         for entry in entries.extract_if(.., |entry| gone.contains(&entry.cookie)) {
             self.object.forget_connection(entry.cookie)?;
             self.finished
@@ -311,6 +309,20 @@ impl NetworkSession {
             self.finished.extend(self.evicted.sweep(cookie, None));
         }
         Ok(())
+    }
+
+    /// Cookies of the connections that the kernel does not list, read now.
+    fn unlisted(&mut self, entries: &[Connection]) -> HashSet<u64> {
+        self.read_node();
+        let socket_table = &self.socket_table;
+        let listed: HashSet<u64> = socket_table
+            .sockets()
+            .filter_map(|(socket, _owner)| socket.cookie)
+            .collect();
+        let is_known = |namespace| socket_table.knows_cookies(namespace);
+        let listed_ns = self.sockets_read_ns;
+        self.evicted
+            .gone(entries.iter(), &listed, listed_ns, is_known)
     }
 
     /// Takes connections that rest out of a table that is nearly full.
