@@ -20,7 +20,7 @@ use super::{
     load_error::LoadError,
     loaded_object::{LoadedObject, NetworkLoad},
     network_offsets::NetworkFacts,
-    programs::{Group, network_programs, programs_of},
+    programs::network_programs,
 };
 
 /// Attached programs; detached when dropped.
@@ -142,11 +142,7 @@ impl LoadedObject {
         } = facts;
         self.fill_call_kinds()?;
         let mut failures = Vec::new();
-        let payload: &[Group] = match facts.payload.watched {
-            1 => &[Group::Payload],
-            _ => &[],
-        };
-        for row in network_programs().chain(programs_of(payload)) {
+        for row in network_programs() {
             if !plan.needs(row.name) {
                 continue;
             }
@@ -182,7 +178,7 @@ impl LoadedObject {
     pub fn attach_network(&mut self) -> (NetworkLinks, Vec<LoadError>) {
         let NetworkLoad { mut failures, plan } = self.take_network();
         let mut links = Vec::new();
-        for row in network_programs().chain(programs_of(&[Group::Payload])) {
+        for row in network_programs() {
             if !self.is_loaded(row.name) {
                 continue; // Not needed, or among the failures.
             }

@@ -61,9 +61,7 @@ pub enum Group {
     Calls,
     /// Room in the table of connections.
     Eviction,
-    /// Payload of connections, in tasks of requests.
-    Payload,
-    /// How much payload of which connection is captured.
+    /// How much payload of which connection is captured, in tasks of requests.
     PayloadControl,
     /// Plaintext of TLS libraries.
     Tls,
@@ -99,7 +97,6 @@ impl Group {
             | Self::Segments
             | Self::Calls
             | Self::Eviction
-            | Self::Payload
             | Self::PayloadControl
             | Self::Tls
             | Self::Standing => None,
@@ -122,7 +119,6 @@ impl Group {
             Self::Segments => "segments",
             Self::Calls => "calls",
             Self::Eviction => "eviction",
-            Self::Payload => "payload",
             Self::PayloadControl => "payload_control",
             Self::Tls => "tls",
             Self::Standing => "standing",
@@ -222,8 +218,8 @@ const fn is_same(left: &str, right: &str) -> bool {
 const FLOOR: &str = "5.15";
 
 use Group::{
-    Calls, Connections, EventLoops, Eviction, KernelNames, Payload, PayloadControl, ProcessEvents,
-    Samples, Segments, SleepingThreads, Slices, Tls, Waits, Wakers, WallSamples,
+    Calls, Connections, EventLoops, Eviction, KernelNames, PayloadControl, ProcessEvents, Samples,
+    Segments, SleepingThreads, Slices, Tls, Waits, Wakers, WallSamples,
 };
 use Hook::{Command, PerfEvent, SystemCalls, TracepointBtf, Uprobe};
 
@@ -295,17 +291,14 @@ pub static PROGRAMS: &[ProgramRow] = &[
     program("network_reset_sent", TracepointBtf("tcp_send_reset"), FLOOR, Connections, "no resets"),
     program("network_reset_received", TracepointBtf("tcp_receive_reset"), FLOOR, Connections, "no resets"),
     program("network_error", TracepointBtf("inet_sk_error_report"), FLOOR, Connections, "no errors of sockets"),
-    program("network_receive", TracepointBtf("sock_recv_length"), "6.3", Connections, "reads are counted at system calls"),
-    program("network_send", TracepointBtf("sock_send_length"), "6.3", Connections, "writes and RTT are counted at system calls"),
+    program("network_receive", TracepointBtf("sock_recv_length"), "6.3", Connections, "reads are counted at system calls; no requests"),
+    program("network_send", TracepointBtf("sock_send_length"), "6.3", Connections, "writes and RTT are counted at system calls; no requests"),
     program("network_segment", TracepointBtf("tcp_probe"), FLOOR, Segments, "below 6.3, how long data waits to be read is not known"),
     // The ends of calls before their beginnings.
     program("network_call_end", TracepointBtf("sys_exit"), FLOOR, Calls, "no times of calls; below 6.3 also no reads and writes"),
     program("network_call", TracepointBtf("sys_enter"), FLOOR, Calls, "no times of calls; below 6.3 also no reads and writes"),
     program("network_evict", Command, FLOOR, Eviction, "connections that rest are not taken out of a table that is nearly full").grows_maps(),
 
-    // Behind the programs of the same hooks, which count.
-    program("network_payload_received", TracepointBtf("sock_recv_length"), "6.3", Payload, "no requests"),
-    program("network_payload_sent", TracepointBtf("sock_send_length"), "6.3", Payload, "no requests"),
     program("network_capture", Command, "6.3", PayloadControl, "no requests").grows_maps(),
 
     program("tls_call", Uprobe, FLOOR, Tls, "no requests inside TLS").grows_maps(),

@@ -93,7 +93,7 @@ fn a_program_that_needs_more_than_the_floor_says_so() {
     for (name, expected) in [("network_send", "6.3"), ("on_cpu", FLOOR)] {
         assert_eq!(row(name).minimum_kernel, expected, "{name}");
     }
-    assert_eq!(minimum_kernel(Group::Payload), "6.3");
+    assert_eq!(minimum_kernel(Group::PayloadControl), "6.3");
 }
 
 #[test]

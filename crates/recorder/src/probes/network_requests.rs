@@ -31,12 +31,7 @@ use crate::bpf::{Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of
 /// The name of this in what a result reports about its sources.
 const PAYLOAD: &str = "requests";
 /// Both directions are needed: an answer without its request says nothing.
-const PROGRAMS: [&ProgramRow; 4] = [
-    row("network_send"),
-    row("network_receive"),
-    row("network_payload_sent"),
-    row("network_payload_received"),
-];
+const PROGRAMS: [&ProgramRow; 2] = [row("network_send"), row("network_receive")];
 /// The program that sets how much of which connections is captured. It is run and not attached.
 const CONTROL: &ProgramRow = row("network_capture");
 
@@ -271,7 +266,7 @@ impl Requests {
 
 /// Where payload comes from.
 fn hooks() -> String {
-    let [send, receive, ..] = PROGRAMS.map(|program| program.hook.target().unwrap_or_default());
+    let [send, receive] = PROGRAMS.map(|program| program.hook.target().unwrap_or_default());
     format!("{send}, {receive}")
 }
 

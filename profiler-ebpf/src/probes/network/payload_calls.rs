@@ -1,29 +1,20 @@
-//! Programs at reads and writes that capture what was moved; only where a task wants payload.
+//! What reads and writes moved, captured where a task wants payload.
 //!
-//! They run behind those of [`super::traffic`] at the same hooks, which are attached before them: the
-//! connection is in the table and its bytes are counted. Programs of their own, so that network tasks
-//! carry none of it, and that each is verified by itself.
-//!
-//! Hooks: `sock_send_length`, `sock_recv_length(struct sock *sk, int ret, int flags)`, since 6.3, one
-//! per read and write of any socket.
+//! The programs of [`super::traffic`] call it, when the connection is in the table and its bytes are counted. Where nobody
+//! wants payload the kernel's verifier takes it out of them.
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
     network::{Connection, FLAG_JOINED},
     payload::{LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
-    connection::{add, find, now},
+    connection::{add, now},
     payload::{self, Part, payload},
     payload_bytes::find_source,
-    payload_datagrams, payload_unix,
-    socket::{Socket, known_cookie},
+    socket::Socket,
     tls, tls_memory,
-    traffic::is_consumed,
-    unix,
 };
-use crate::config::leave_at_floor;
 
 /// `-EAGAIN`.
 const BLOCKED: i32 = -11;
@@ -50,71 +41,37 @@ fn busy_ticks(socket: Socket) -> u32 {
     }
 }
 
-#[btf_tracepoint(function = "sock_send_length")]
-pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
-    leave_at_floor!();
-    let sent = context.arg::<u64>(1) as i32;
-    if sent <= 0 {
-        if sent == BLOCKED && tls::is_watched() {
-            tls::blocked();
-        }
-        return 0;
-    }
-    let socket = Socket::from_argument(context.arg(0));
-    let bytes = sent as u64;
-    if let Some(connection) = known(socket) {
-        let busy_ticks = busy_ticks(socket);
-        let part = Part {
-            bytes,
-            offset: connection.sent_bytes.saturating_sub(bytes),
-            since_ns: began_ns(connection, busy_ticks, bytes),
-        };
-        connection.busy_ticks = busy_ticks;
-        moved::<SCRATCH_SENT>(socket, connection, part);
-    } else if unix::is_unix(socket.family_of_argument()) {
-        payload_unix::moved::<SCRATCH_SENT>(socket, bytes);
-    } else if socket.is_udp_argument() {
-        payload_datagrams::datagram::<SCRATCH_SENT>(socket, bytes);
-    }
-    0
-}
-
-#[btf_tracepoint(function = "sock_recv_length")]
-pub(crate) fn network_payload_received(context: BtfTracePointContext) -> i32 {
-    leave_at_floor!();
-    let received = context.arg::<u64>(1) as i32;
-    let flags = context.arg::<u64>(2);
-    if received <= 0 || !is_consumed(flags) {
-        return 0;
-    }
-    let socket = Socket::from_argument(context.arg(0));
-    let bytes = received as u64;
-    if let Some(connection) = known(socket) {
-        let part = Part {
-            bytes,
-            offset: connection.received_bytes.saturating_sub(bytes),
-            since_ns: connection.taken_ns,
-        };
-        connection.busy_ticks = busy_ticks(socket);
-        moved::<SCRATCH_RECEIVED>(socket, connection, part);
-    } else if unix::is_unix(socket.family_of_argument()) {
-        payload_unix::moved::<SCRATCH_RECEIVED>(socket, bytes);
-    } else if socket.is_udp_argument() {
-        payload_datagrams::datagram::<SCRATCH_RECEIVED>(socket, bytes);
-    }
-    0
-}
-
-/// The connection of the socket, if it is watched.
+/// A write has ended without moving anything.
 #[inline(always)]
-fn known(socket: Socket) -> Option<&'static mut Connection> {
-    let cookie = socket.cookie_so_far();
-    if cookie != 0
-        && let Some(connection) = find(cookie)
-    {
-        return Some(connection);
+pub(super) fn refused(result: i32) {
+    if result == BLOCKED && tls::is_watched() {
+        tls::blocked();
     }
-    find(known_cookie(socket.first_of_mptcp()?.0))
+}
+
+/// The running task has written to a connection.
+#[inline(always)]
+pub(super) fn sent(socket: Socket, connection: &mut Connection, bytes: u64) {
+    let busy_ticks = busy_ticks(socket);
+    let part = Part {
+        bytes,
+        offset: connection.sent_bytes.saturating_sub(bytes),
+        since_ns: began_ns(connection, busy_ticks, bytes),
+    };
+    connection.busy_ticks = busy_ticks;
+    moved::<SCRATCH_SENT>(socket, connection, part);
+}
+
+/// The running task has read from a connection.
+#[inline(always)]
+pub(super) fn received(socket: Socket, connection: &mut Connection, bytes: u64) {
+    let part = Part {
+        bytes,
+        offset: connection.received_bytes.saturating_sub(bytes),
+        since_ns: connection.taken_ns,
+    };
+    connection.busy_ticks = busy_ticks(socket);
+    moved::<SCRATCH_RECEIVED>(socket, connection, part);
 }
 
 /// The running task has moved a part of a connection's stream.

@@ -2,17 +2,24 @@
 //!
 //! These hooks run millions of times a second, so each does as little as it can: members of the socket
 //! are read without helpers, the clock once for each read, and an unwatched socket costs its cookie
-//! and one lookup, or the filter where it is TCP.
+//! and one lookup, or the filter where it is TCP. Where a task wants payload, the same programs capture it
+//! ([`super::payload_calls`]).
+//!
+//! Hooks: `sock_send_length`, `sock_recv_length(struct sock *sk, int ret, int flags)`, since 6.3, one
+//! per read and write of any socket.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use profiler_common::network::{
-    ARRIVALS, Connection, Histogram, LOST_BYTES, LOST_EVENTS, SEARCH_TABLE, bucket, search_table,
-    search_table_8ns,
+use profiler_common::{
+    network::{
+        ARRIVALS, Connection, Histogram, LOST_BYTES, LOST_EVENTS, SEARCH_TABLE, bucket,
+        search_table, search_table_8ns,
+    },
+    payload::{SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names, payload,
+    names, payload, payload_calls, payload_datagrams, payload_unix,
     socket::{RoundTrip, Socket, Stream, known_cookie},
     unix,
 };
@@ -31,6 +38,9 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     leave_at_floor!();
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
+        if payload::is_watched() {
+            payload_calls::refused(sent);
+        }
         return 0;
     }
     let socket = Socket::from_argument(context.arg(0));
@@ -42,11 +52,21 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
                 None => RoundTrip::default(),
             };
             send(connection, round_trip, bytes, 1);
+            if payload::is_watched() {
+                payload_calls::sent(socket, connection, bytes);
+            }
         }
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
+            if payload::is_watched() {
+                payload_unix::moved::<SCRATCH_SENT>(socket, bytes);
+            }
         }
-        Met::Other => {}
+        Met::Other => {
+            if payload::is_watched() && socket.is_udp_argument() {
+                payload_datagrams::datagram::<SCRATCH_SENT>(socket, bytes);
+            }
+        }
     }
     0
 }
@@ -106,11 +126,21 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
                 None => Stream::default(),
             };
             receive(connection, bytes, 1, stream);
+            if payload::is_watched() {
+                payload_calls::received(socket, connection, bytes);
+            }
         }
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
+            if payload::is_watched() {
+                payload_unix::moved::<SCRATCH_RECEIVED>(socket, bytes);
+            }
         }
-        Met::Other => {}
+        Met::Other => {
+            if payload::is_watched() && socket.is_udp_argument() {
+                payload_datagrams::datagram::<SCRATCH_RECEIVED>(socket, bytes);
+            }
+        }
     }
     0
 }
