@@ -17,7 +17,7 @@ use profiler_model::DEFAULT_CAPTURE_BYTES;
 use super::{
     call_plan::CallPlan,
     network_calls,
-    offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
+    offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters, types_named},
     payload,
     programs::{ProgramRow, network_programs},
     sizes::Counting,
@@ -194,10 +194,7 @@ pub fn drop_reasons() -> BTreeMap<u32, String> {
 }
 
 fn reasons_of(btf: &Btf) -> BTreeMap<u32, String> {
-    let found = btf
-        .resolve_types_by_name("skb_drop_reason")
-        .unwrap_or_default();
-    found
+    types_named(btf, "skb_drop_reason")
         .into_iter()
         .find_map(|found| match found {
             Type::Enum(reasons) => Some(reasons),

@@ -3,7 +3,10 @@
 //! Rust programs carry no CO-RE relocations, so what C tools let the loader patch is looked up here
 //! by name and handed to the programs as globals.
 
+use std::collections::BTreeMap;
+
 use btf_rs::{Backend, Btf, Type};
+use parking_lot::Mutex;
 use profiler_common::{
     config::{KernelOffsets, NO_ORC},
     limits::MAX_KERNEL_FRAMES,
@@ -12,6 +15,9 @@ use profiler_common::{
 
 /// Where the kernel publishes its types.
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What was looked up by name; the running kernel's types stay what they are.
+static NAMED: Mutex<BTreeMap<String, Vec<Type>>> = Mutex::new(BTreeMap::new());
 
 const MAX_STACK: &str = "/proc/sys/kernel/perf_event_max_stack";
 
@@ -124,9 +130,20 @@ pub(super) fn kernel_btf() -> Result<Btf, OffsetError> {
         .map_err(|error| OffsetError::Read(error.to_string()))
 }
 
+/// The kernel's types of this name. To find them takes a walk over all types, 2 ms: a task asks for some 80 members of 20
+/// structs, so each name is looked for once in the life of the process.
+pub(super) fn types_named(btf: &Btf, name: &str) -> Vec<Type> {
+    let mut named = NAMED.lock();
+    if let Some(found) = named.get(name) {
+        return found.clone();
+    }
+    let found = btf.resolve_types_by_name(name).unwrap_or_default();
+    named.insert(name.to_owned(), found.clone());
+    found
+}
+
 fn find_struct(btf: &Btf, name: &'static str) -> Result<btf_rs::Struct, OffsetError> {
-    btf.resolve_types_by_name(name)
-        .unwrap_or_default()
+    types_named(btf, name)
         .into_iter()
         .find_map(|found| {
             if let Type::Struct(structure) = found {
@@ -224,8 +241,7 @@ fn switch_arguments(btf: &Btf) -> u32 {
 
 /// The parameters of a tracepoint's type, a pointer to a function.
 pub(super) fn tracepoint_parameters(btf: &Btf, name: &str) -> Option<Vec<btf_rs::Parameter>> {
-    let found = btf.resolve_types_by_name(name).ok()?;
-    found.into_iter().find_map(|found| {
+    types_named(btf, name).into_iter().find_map(|found| {
         let Type::Typedef(pointer) = found else {
             return None;
         };
@@ -289,8 +305,7 @@ fn controller_index(btf: &Btf, controller: &str) -> Result<u32, OffsetError> {
         "blkio" => "io_cgrp_id".to_owned(),
         other => format!("{other}_cgrp_id"),
     };
-    btf.resolve_types_by_name("cgroup_subsys_id")
-        .unwrap_or_default()
+    types_named(btf, "cgroup_subsys_id")
         .into_iter()
         .find_map(|found| {
             let Type::Enum(found) = found else {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, FLOOR, ServeOptions},
     cleanup::{Guard, scratch_directory},
     process::Launch,
     workload::Workload,
@@ -28,6 +28,8 @@ enum Task {
     Plain,
     /// It watches those of the program.
     Watching,
+    /// The same, with programs that return at once.
+    Floor,
     /// It watches those of another process.
     WatchingAnother,
 }
@@ -50,6 +52,7 @@ pub(crate) fn figures(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
             Task::Watching,
             Some(Target::Below(MOST_NS)),
         ),
+        ("watched_floor", "ping", Task::Floor, None),
         (
             "another_process_watched",
             "ping",
@@ -92,6 +95,8 @@ struct Bench {
     program: PathBuf,
     milliseconds: String,
     agent: Agent,
+    /// Its programs return at once.
+    floor: Agent,
     folder: PathBuf,
     _guard: Guard,
 }
@@ -103,6 +108,7 @@ impl Bench {
             program: Workload::EventLoop.build(TARGET)?,
             milliseconds: format!("{:.0}", seconds * 1000.0),
             agent: Agent::start()?,
+            floor: Agent::start_with(ServeOptions::with_arguments([FLOOR]))?,
             folder,
             _guard: guard,
         })
@@ -119,20 +125,25 @@ impl Bench {
         } else {
             program.pid()
         };
+        let agent = if task == Task::Floor {
+            &self.floor
+        } else {
+            &self.agent
+        };
         let rules = (task != Task::Plain).then(|| json!({ "threshold_ms": 1000 }));
-        let id = self.agent.api.create_task(&json!({
+        let id = agent.api.create_task(&json!({
             "kind": "on_cpu",
             "target": { "pids": [pid] },
             "frequency_hz": 1,
             "duration_s": null,
             "event_loop": rules,
         }))?;
-        self.agent.api.wait_sampling(&id, LIMIT)?;
+        agent.api.wait_sampling(&id, LIMIT)?;
         program.signal(Signal::USR1)?;
         let report: Report = program
             .wait_for_line(LIMIT, |line| serde_json::from_str(line).ok())
             .context("the program has not reported")?;
-        self.agent.api.stop_task(&id)?;
+        agent.api.stop_task(&id)?;
         program.interrupt(Signal::KILL)?;
         ensure!(report.calls > 0, "the program made no calls");
         #[expect(clippy::cast_precision_loss, reason = "both stay far below 2^52")]
