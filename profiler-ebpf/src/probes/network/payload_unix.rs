@@ -1,6 +1,6 @@
 //! Payload of Unix sockets: streams, which processes read and write as they do connections.
 //!
-//! Called by the programs of [`super::payload_calls`]. Their sockets have no ports: each end is known by its
+//! Called by the programs of [`super::traffic`]. Their sockets have no ports: each end is known by its
 //! cookie, and names its peer by that one's.
 
 use profiler_common::{
