@@ -62,6 +62,7 @@ mod pods {
     use crate::{
         contention::{ContentionKey, Runs},
         event_loop::{LoopThread, StallRecord},
+        http::HttpCounts,
         kernel_names::KernelNames,
         network::{Answer, Connection, DropKey, ListenerKey},
         network_calls::CallTimes,
@@ -84,6 +85,8 @@ mod pods {
 
     // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
     unsafe impl Pod for RecordHeader {}
+    // SAFETY: as above.
+    unsafe impl Pod for HttpCounts {}
     // SAFETY: as above.
     unsafe impl Pod for KernelNames {}
     // SAFETY: as above.

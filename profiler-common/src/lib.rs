@@ -20,6 +20,7 @@ pub mod event_loop;
 pub mod network;
 pub mod unix_sockets;
 pub mod network_calls;
+pub mod http;
 pub mod payload;
 pub mod tls;
 pub mod process;

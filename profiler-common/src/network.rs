@@ -3,6 +3,8 @@
 //! A connection is known by its socket cookie, which the kernel never gives twice, while addresses
 //! of sockets and file descriptors are used again within milliseconds.
 
+#[cfg(feature = "user")]
+use crate::http;
 use crate::{header::RecordHeader, limits::COMM_BYTES};
 
 /// Upper bounds of the buckets of every histogram, in microseconds; one more bucket holds what is
@@ -74,10 +76,10 @@ pub const EVICTION_MARK: u64 = 0;
 pub const EVICTION_TAKE: u64 = 1;
 
 /// [`Connection::announced`]: the connection was reported to the agent.
-pub const ANNOUNCED: u32 = 1;
+pub const ANNOUNCED: u16 = 1;
 /// The same, and plaintext of it was counted since. When nothing is known of that any more, it is announced
 /// again: offsets of plaintext begin anew.
-pub const ANNOUNCED_TLS: u32 = 2;
+pub const ANNOUNCED_TLS: u16 = 2;
 
 /// More than one process has used the connection.
 pub const FLAG_SHARED: u32 = 32;
@@ -145,7 +147,9 @@ pub struct Connection {
     // The third stays with the process.
     /// The kernel's own number of the process that used the connection last: tells without a
     /// search through PID namespaces whether [`Connection::pid`] is still right.
-    pub user: u64,
+    pub user: u32,
+    /// What of HTTP/1 was said last, by the bits of [`crate::http`]. Only where payload is captured, as the next two.
+    pub http: u32,
     pub received_bytes: u64,
     pub receive_wait_sum_ns: u64,
     /// When a read left data behind; 0: the last one has taken all.
@@ -172,6 +176,8 @@ pub struct Connection {
     pub captured_bytes: u64,
     /// Since when the data was there that was read last; 0: not known. Only where payload is captured.
     pub taken_ns: u64,
+    /// When the last request of HTTP/1 began.
+    pub http_began_ns: u64,
     /// When this end said that it sends no more.
     pub closing_ns: u64,
     /// The socket's own totals when it was first seen, and last.
@@ -213,13 +219,15 @@ pub struct Connection {
     /// Inode of the network namespace.
     pub network_namespace: u32,
     /// `AF_INET` or `AF_INET6`.
-    pub family: u32,
+    pub family: u16,
+    /// Whether it was reported to the agent by a [`crate::payload::PieceConnection`]: 0 or `ANNOUNCED*`.
+    pub announced: u16,
     /// The process that opened the connection; as [`Connection::pid`].
     pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
-    /// Whether it was reported to the agent by a [`crate::payload::PieceConnection`]: 0 or `ANNOUNCED*`.
-    pub announced: u32,
+    /// How long it took until the last part of its answer so far, in units of [`crate::http::TOOK_UNIT_NS`].
+    pub http_took: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],
     pub remote: [u8; 16],
@@ -344,7 +352,9 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 3 * 64 + 12 * 8 + 2 * 280 + 14 * 4 + 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 13 * 8 + 2 * 280 + 14 * 4 + 4 + 4 + 48);
+// With the head of its entry it fills 1 KiB: a longer one would take 2 KiB of the kernel's memory.
+const _: () = assert!(size_of::<Connection>() <= 1024 - 56);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
 const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
@@ -426,6 +436,9 @@ impl Connection {
             header: later.header,
             leaving: later.leaving,
             user: later.user,
+            http: self.http_with(later),
+            http_began_ns: later.http_began_ns,
+            http_took: later.http_took,
             ready_ns: later.ready_ns,
             ready_sequence: later.ready_sequence,
             ready_next: later.ready_next,
@@ -475,6 +488,21 @@ impl Connection {
             // Its beginning, its ends and where it is.
             ..*self
         }
+    }
+
+    /// [`Connection::http`] of both. A request that was under way is not counted by either.
+    fn http_with(&self, later: &Self) -> u32 {
+        let lost = if self.http & http::ASKED == 0 {
+            0
+        } else {
+            http::UNSURE
+        };
+        let end = if matches!(later.http & http::END, http::AT_CLIENT | http::AT_SERVER) {
+            0
+        } else {
+            self.http & http::END
+        };
+        later.http | self.http & (http::COUNTED | http::UNSURE) | end | lost
     }
 
     /// The bytes as they lie in the kernel's table.

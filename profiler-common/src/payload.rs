@@ -15,8 +15,10 @@ pub const PIECE_FOLLOWS: u32 = 4;
 /// [`crate::network::Connection::capture_bytes`]: as many bytes as the task captures of each piece.
 pub const CAPTURE_DEFAULT: u32 = 0;
 /// No pieces of this connection.
-pub const CAPTURE_STOP: u32 = CAPTURE_CAPTURED - 1;
-/// Beside the number, set by the kernel side: the last piece was captured, it went to the server, and the last plaintext was captured.
+pub const CAPTURE_STOP: u32 = CAPTURE_BEFORE - 1;
+/// Beside the number, set by the kernel side: something was moved before anything was captured.
+pub const CAPTURE_BEFORE: u32 = 1 << 27;
+/// The same: the last piece was captured, it went to the server, and the last plaintext was captured.
 pub const CAPTURE_CAPTURED: u32 = 1 << 28;
 pub const CAPTURE_TO_SERVER: u32 = 1 << 29;
 pub const CAPTURE_PLAINTEXT: u32 = 1 << 30;
@@ -113,13 +115,14 @@ pub const fn client_port(direction: u32, local_port: u16, remote_port: u16) -> u
 
 /// Which connections are captured: one in N, a power of two. Either the same ones all the time, or all
 /// of them in turn: a round has as many turns as that number, and each connection has one of them, another in each round.
-/// The default: all, all the time.
+/// The default: all, all the time. No bits: none yet, pieces are counted alone ([`PIECES_BEFORE`]).
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling(u32);
 
 const HALVINGS: u32 = 0x1f;
 const TURNS: u32 = 0x20;
+const OPEN: u32 = 0x40;
 /// Two to the power of this is the length of a turn in nanoseconds: 34 ms. Requests that begin in it are captured to their end.
 const TURN_SHIFT: u32 = 25;
 pub const TURN_NS: u64 = 1 << TURN_SHIFT;
@@ -127,11 +130,16 @@ pub const TURN_NS: u64 = 1 << TURN_SHIFT;
 impl Sampling {
     /// One connection of two to the power of `halvings`, which is at most 16.
     pub const fn new(halvings: u32, takes_turns: bool) -> Self {
-        Self(halvings & HALVINGS | if takes_turns { TURNS } else { 0 })
+        Self(halvings & HALVINGS | if takes_turns { TURNS } else { 0 } | OPEN)
     }
 
     pub const fn from_bits(bits: u32) -> Self {
-        Self(bits & (HALVINGS | TURNS))
+        Self(bits & (HALVINGS | TURNS | OPEN))
+    }
+
+    /// Whether anything is captured.
+    pub const fn is_open(self) -> bool {
+        self.0 & OPEN != 0
     }
 
     pub const fn bits(self) -> u32 {
@@ -141,7 +149,7 @@ impl Sampling {
     /// The same for a connection that takes no turns.
     #[must_use]
     pub const fn steady(self) -> Self {
-        Self(self.0 & HALVINGS)
+        Self(self.0 & (HALVINGS | OPEN))
     }
 
     pub const fn takes_turns(self) -> bool {
@@ -178,7 +186,13 @@ impl Sampling {
             hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             turn = at_ns >> TURN_SHIFT;
         }
-        (hash >> 40 ^ turn) & (self.one_of() - 1) as u64 == 0
+        self.is_open() && (hash >> 40 ^ turn) & (self.one_of() - 1) as u64 == 0
+    }
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self::new(0, false)
     }
 }
 
@@ -275,8 +289,10 @@ pub const PIECES_LOST: u32 = 0;
 pub const PIECES_WITHOUT_BYTES: u32 = 1;
 /// Pieces that were handed out.
 pub const PIECES_SENT: u32 = 2;
+/// Pieces of TCP from before anything was captured.
+pub const PIECES_BEFORE: u32 = 3;
 /// Number of these counters.
-pub const PAYLOAD_COUNTERS: u32 = 3;
+pub const PAYLOAD_COUNTERS: u32 = 4;
 
 const _: () = assert!(size_of::<PieceHead>() == 64);
 const _: () = assert!(size_of::<PieceConnection>() == 16 + 8 + 24 + 8 + 32);
@@ -394,8 +410,10 @@ mod tests {
     #[test]
     fn a_sampling_is_its_bits() {
         for sampling in [Sampling::new(0, false), Sampling::new(16, true)] {
-            assert_eq!(Sampling::from_bits(sampling.bits() | 0x40), sampling);
+            assert_eq!(Sampling::from_bits(sampling.bits() | 0x80), sampling);
         }
+        let none = Sampling::from_bits(0);
+        assert!(!none.is_open() && !none.has(7, 7) && !none.steady().is_open());
         assert_eq!(Sampling::default().one_of(), 1);
         assert!(Sampling::default().has(7, 7));
     }

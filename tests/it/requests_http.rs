@@ -83,6 +83,14 @@ fn check_errors(report: &Report, port: u16, asked: &[Asked]) {
     assert_eq!(report.errors(Edges::To(port)).unwrap(), errors as u64);
 }
 
+/// Whether the kernel says that it counted every request of HTTP/1.
+#[track_caller]
+fn check_exact(report: &Report, port: u16, is_exact: bool) {
+    let counted = report.counted(Edges::To(port)).unwrap();
+    assert!(!counted.is_empty());
+    assert_eq!(Report::are_exact(&counted), is_exact, "{counted:?}");
+}
+
 /// Marks requests whose sizes are in frames that lie too far behind in what one call moved.
 fn sizes_may_be_unknown(asked: &mut [Asked], applies: impl Fn(&Asked) -> bool) {
     for one in asked.iter_mut().filter(|one| applies(one)) {
@@ -151,6 +159,7 @@ fn every_request_of_curl_to_nginx_is_reported_with_method_path_status_and_sizes(
         .check(&server.expect("http1", &done.pids, &done.asked))
         .unwrap();
     check_errors(&report, server.nginx.port, &done.asked);
+    check_exact(&report, server.nginx.port, true);
     // What nginx passed on is a request of its own, to itself.
     let uploads = done.asked.iter().filter(|one| one.path == "/upload");
     let passed: Vec<Asked> = uploads.cloned().collect();
@@ -260,6 +269,8 @@ fn pipelined_requests_are_told_apart_wherever_their_bytes_are_cut() {
     report
         .check(&server.expect("http1", &[std::process::id()], &asked))
         .unwrap();
+    // Several at once look like one.
+    check_exact(&report, server.nginx.port, false);
 }
 
 #[test]
@@ -273,6 +284,25 @@ fn two_thousand_requests_a_second_are_all_reported() {
     report
         .check(&server.expect("http1", &[client], &asked))
         .unwrap();
+    check_exact(&report, server.nginx.port, true);
+    // The kernel's times are those of the decoder.
+    let edges = Edges::To(server.nginx.port);
+    let (counted, operations) = (report.counted(edges), report.operations(edges));
+    let sum = |times: &serde_json::Value| times["sum"].as_u64().unwrap();
+    let (mut kernel, mut decoder) = (0, 0);
+    for entry in counted.unwrap() {
+        kernel += sum(&entry["latency_ns"]);
+        let end = entry["counted_from"].as_str().unwrap();
+        let of_edge = operations.as_ref().unwrap().iter();
+        let of_edge = of_edge.filter(|operation| operation["edge"]["id"] == entry["edge"]["id"]);
+        decoder += of_edge
+            .map(|operation| sum(&operation[end]["latency_ns"]))
+            .sum::<u64>();
+    }
+    assert_measured!(
+        decoder.abs_diff(kernel) * 20 <= decoder,
+        "{kernel} ns in the kernel, {decoder} by the decoder"
+    );
 }
 
 fn load(server: &Server, http1: bool) -> u32 {
@@ -437,4 +467,8 @@ fn an_upgrade_to_websocket_is_one_request_and_its_messages_are_none() {
     compare(&taken, &of_protocol("websocket")).unwrap();
     compare(&refused, &of_protocol("http1")).unwrap();
     assert_eq!(samples.len(), asked.len());
+    // Upgrades are counted as what comes after them.
+    let counted = report.counted(Edges::To(server.port)).unwrap();
+    let counts = counted.iter().filter_map(|entry| entry["count"].as_u64());
+    assert_eq!(counts.sum::<u64>(), 1, "{counted:?}");
 }

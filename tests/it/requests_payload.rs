@@ -18,7 +18,7 @@ use profiler_tests::{
     peers::{
         asked::Asked,
         mptcp,
-        watch::{Edges, Expected, Watch},
+        watch::{Edges, Expected, Report, Watch},
     },
     wait::wait_until,
 };
@@ -421,6 +421,22 @@ mod alone {
         }
         assert_eq!(operation["errors"], 0, "{operation}");
         assert_eq!(report.json["lost"], 0);
+        assert_counted(&report, port, made);
+        // One operation is all that there is on the edge.
+        assert_eq!(count, made, "{operation}");
+    }
+
+    /// What was not captured is counted as well.
+    #[track_caller]
+    fn assert_counted(report: &Report, port: u16, made: u64) {
+        let counts = report.counted(Edges::To(port)).unwrap();
+        let [counted] = counts.as_slice() else {
+            panic!("{counts:?}");
+        };
+        let expected = serde_json::json!([made, true, 0, 0]);
+        let found = ["count", "exact", "errors", "unknown"].map(|name| counted[name].clone());
+        assert_eq!(serde_json::json!(found), expected, "{counted}");
+        assert_eq!(counted["latency_ns"]["count"], made, "{counted}");
     }
 
     /// The port that clients ask for and the one that REDIRECT makes of it: an app's way to its sidecar, a Service's
@@ -548,6 +564,7 @@ mod alone {
                     "port {serves}: the {end} has {at_end} of {seen} requests that were seen"
                 );
             }
+            assert_counted(&report, serves, made);
             let count = number(&operation["count"]);
             let interval = &operation["count_interval"];
             if let Some(high) = interval["high"].as_u64() {

@@ -194,6 +194,37 @@ function operations(edges, scale) {
 }
 
 /** Spans of the whole and of the edges, with a bad moment in the middle. Edges beyond the room have none. */
+/** What the kernel counted: all requests of HTTP/1 without TLS, by edge. */
+function countedOf(made) {
+  const byEdge = new Map();
+  for (const { edge, protocol, tls, count, errors, errors_by_class, unknown, latency_ns } of made) {
+    if (edge === null || protocol !== "http1" || tls) continue;
+    const known = byEdge.get(edge.id);
+    if (known === undefined)
+      byEdge.set(edge.id, {
+        edge,
+        count,
+        exact: byEdge.size !== 1,
+        errors,
+        errors_by_class,
+        unknown,
+        latency_ns,
+        counted_from: "client",
+      });
+    else {
+      known.count += count;
+      known.errors += errors;
+      const [one, other] = [known.errors_by_class, errors_by_class];
+      known.errors_by_class = {
+        client: one.client + other.client,
+        server: one.server + other.server,
+        broken: one.broken + other.broken,
+      };
+    }
+  }
+  return [...byEdge.values()].sort((a, b) => b.count - a.count);
+}
+
 function overTime(made, window) {
   const covered = window.to_ns - window.from_ns;
   const width_ns = Math.max(1e9, 2 ** Math.ceil(Math.log2(covered / 64e9)) * 1e9);
@@ -480,6 +511,7 @@ export function requestsOf(task, seconds) {
       ...base,
       over_time: null,
       operations: [],
+      counted: [],
       samples: [],
       samples_left_out: 0,
       tls: [],
@@ -509,6 +541,7 @@ export function requestsOf(task, seconds) {
     ...base,
     over_time: overTime(made, window),
     operations: made.sort((a, b) => b.count - a.count),
+    counted: countedOf(made),
     samples: kept.sort((a, b) => a.begin_ns + a.duration_ns - b.begin_ns - b.duration_ns),
     samples_left_out: trouble ? 12 : 0,
     tls: [

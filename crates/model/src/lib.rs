@@ -36,6 +36,7 @@ mod request_options;
 mod sample_rule;
 mod requests;
 mod request_timeline;
+mod request_values;
 mod select;
 mod short_time;
 mod sidecar;
@@ -98,9 +99,10 @@ pub use request_options::{
     RequestOptions,
 };
 pub use request_timeline::{RequestSpan, RequestSpans, RequestTimeline, RequestsOverTime};
+pub use request_values::RequestValues;
 pub use requests::{
-    MAX_SERVER_THREADS, Operation, Outcomes, RequestCounters, RequestEdge, RequestSample,
-    RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,
+    EdgeCount, MAX_SERVER_THREADS, Operation, Outcomes, RequestCounters, RequestEdge,
+    RequestSample, RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,
 };
 pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;

@@ -28,6 +28,9 @@ pub struct RequestTable {
     /// Stored behind the table, which older results end with.
     #[serde(skip)]
     pub timeline: RequestTimeline,
+    /// Stored behind the timeline. Edges without such requests are missing.
+    #[serde(skip)]
+    pub counted: Vec<EdgeCount>,
     /// What was stored could not be read: nothing here was counted.
     #[serde(skip)]
     pub is_damaged: bool,
@@ -57,6 +60,20 @@ pub struct RequestEdge {
     /// Threads of the server that moved the first byte of a request or of an answer, in their order; with
     /// [`MAX_SERVER_THREADS`] some may be missing.
     pub server_tids: Vec<u32>,
+}
+
+/// Requests of HTTP/1 without TLS on one edge, counted in the kernel, whatever was captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeCount {
+    /// Place in [`RequestTable::edges`].
+    pub edge: u32,
+    /// The end whose sockets counted them.
+    pub seen_by: SeenBy,
+    pub outcomes: Outcomes,
+    /// As [`Timings::latency_ns`], of those that were answered.
+    pub latency_ns: Spread,
+    /// No request is known to be missing.
+    pub is_exact: bool,
 }
 
 /// What a client and a server sent each other before encryption began. Text is untrusted.
@@ -207,6 +224,17 @@ impl Outcomes {
         *slot += times;
     }
 
+    /// Adds answers of HTTP by the first digit of their status; 0: not known.
+    pub fn add_class(&mut self, class: u32, times: u64) {
+        let outcome = match class {
+            0 => Outcome::Unknown,
+            4 => Outcome::ClientError,
+            5 => Outcome::ServerError,
+            _ => Outcome::Ok,
+        };
+        self.add(outcome, times);
+    }
+
     pub fn merge(&mut self, other: Self) {
         let Self {
             ok,
@@ -220,6 +248,10 @@ impl Outcomes {
         self.server_error += server_error;
         self.broken += broken;
         self.unknown += unknown;
+    }
+
+    pub fn all(&self) -> u64 {
+        self.errors() + self.ok + self.unknown
     }
 
     /// Requests that went wrong, as far as that is known.

@@ -44,6 +44,26 @@ impl Spread {
         self.put(bucket_of(value), times);
     }
 
+    /// Of values that were counted elsewhere by buckets at least as narrow: `values` has one value of each bucket with how many
+    /// there are.
+    pub fn of_buckets(
+        sum: u64,
+        least: u64,
+        greatest: u64,
+        values: impl Iterator<Item = (u64, u64)>,
+    ) -> Self {
+        let mut spread = Self::default();
+        for (value, times) in values {
+            spread.add_times(value, times);
+        }
+        if spread.count > 0 {
+            spread.sum = sum;
+            spread.least = Some(least);
+            spread.greatest = Some(greatest);
+        }
+        spread
+    }
+
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         let Self {

@@ -103,10 +103,12 @@ impl Watch {
         let status = self.agent.wait(REPORT_LIMIT)?;
         ensure!(status.success(), "{status}: {}", self.agent.errors());
         let json = serde_json::from_str(&self.agent.output()).context("parse the report")?;
-        Ok(Report {
+        let report = Report {
             json,
             lasted: self.began.elapsed(),
-        })
+        };
+        report.check_counts()?;
+        Ok(report)
     }
 }
 
@@ -184,6 +186,11 @@ impl Report {
         self.entries("operations", edges)
     }
 
+    /// What the kernel counted.
+    pub fn counted(&self, edges: Edges) -> Result<Vec<&Value>> {
+        self.entries("counted", edges)
+    }
+
     /// What a process adds to the requests that pass through it.
     pub fn sidecar(&self, pid: u32) -> Result<&Value> {
         let all = self.json["sidecars"].as_array().context("no sidecars")?;
@@ -234,11 +241,77 @@ impl Report {
         Ok(())
     }
 
+    /// The kernel counted as many, or says that it did not.
+    fn check_count(&self, edges: Edges, asked: u64) -> Result<()> {
+        let counted = self.counted(edges)?;
+        let numbers = counted.iter().filter_map(|entry| entry["count"].as_u64());
+        let (all, is_exact) = (numbers.sum::<u64>(), Self::are_exact(&counted));
+        let fits = if is_exact { all == asked } else { all < asked };
+        ensure!(fits, "counted {all} of {asked}, exact: {is_exact}");
+        Ok(())
+    }
+
+    /// Whether the kernel counted all requests of these edges.
+    pub fn are_exact(counted: &[&Value]) -> bool {
+        counted.iter().all(|entry| entry["exact"] == true)
+    }
+
+    /// Where every request was decoded, the kernel counted as many of HTTP/1, with as many errors.
+    fn check_counts(&self) -> Result<()> {
+        let json = &self.json;
+        let incomplete = &json["incomplete"];
+        let is_whole = json["sampled_one_of"] == 1
+            && json["lost"] == 0
+            && ["gaps", "refused_connections", "other_edges", "under_way"]
+                .into_iter()
+                .all(|counter| incomplete[counter] == 0);
+        let counted = json["counted"].as_array().context("no counts")?;
+        for entry in counted
+            .iter()
+            .filter(|entry| is_whole && entry["exact"] == true)
+        {
+            let mut decoded = [0; 4];
+            for operation in json["operations"].as_array().context("no operations")? {
+                let is_of = operation["edge"]["id"] == entry["edge"]["id"]
+                    && operation["protocol"] == "http1"
+                    && operation["tls"] == false;
+                for (sum, more) in decoded.iter_mut().zip(Self::outcomes(operation)?) {
+                    *sum += if is_of { more } else { 0 };
+                }
+            }
+            let [all, by_client, by_server, broken] = Self::outcomes(entry)?;
+            let said = format!("counted {entry}, decoded {decoded:?}: {}", self.losses());
+            ensure!(all == decoded[0], "{said}");
+            // An answer that breaks off is one by its status where nothing but its beginning was looked at.
+            if broken == decoded[3] {
+                ensure!([by_client, by_server] == decoded[1..3], "{said}");
+            }
+        }
+        Ok(())
+    }
+
+    /// All, client errors, server errors, broken.
+    fn outcomes(entry: &Value) -> Result<[u64; 4]> {
+        let errors = &entry["errors_by_class"];
+        let numbers = [
+            &entry["count"],
+            &errors["client"],
+            &errors["server"],
+            &errors["broken"],
+        ];
+        let mut found = [0; 4];
+        for (found, number) in found.iter_mut().zip(numbers) {
+            *found = number.as_u64().context("a count")?;
+        }
+        Ok(found)
+    }
+
     pub(super) fn losses(&self) -> String {
         let mut json = self.json.clone();
         if let Some(object) = json.as_object_mut() {
             object.remove("samples");
             object.remove("operations");
+            object.remove("counted");
         }
         json.to_string()
     }
@@ -274,6 +347,10 @@ impl Report {
         }
         let asked = u64::try_from(expected.asked.len())?;
         ensure!(count == asked, "operations count {count} of {asked}");
+        let is_counted = expected.protocol == "http1" && !expected.tls;
+        if is_counted && !matches!(expected.edges, Edges::Unix) {
+            self.check_count(expected.edges, asked)?;
+        }
         Ok(())
     }
 

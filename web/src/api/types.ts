@@ -94,6 +94,7 @@ export type {
   ProfileQuality,
   ProfileThread,
   RequestBody,
+  RequestCount,
   RequestEdge,
   RequestLatency,
   RequestOperation,

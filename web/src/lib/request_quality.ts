@@ -43,7 +43,7 @@ function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
     text: all ? "every connection" : `1 of ${count(sampled_one_of)} connections`,
     detail: all
       ? "The CPU budget sufficed for every connection."
-      : "Payload came faster than the CPU budget allows. Counts, rates and errors are estimates: what was seen, times the bytes of all connections, divided by the bytes that were looked at. The interval of a count shows when the pointer rests on it.",
+      : "Payload came faster than the CPU budget allows. Counts, rates and errors of operations are estimates. Where the kernel counts requests itself (HTTP/1 without TLS), they add up to its count; elsewhere they are what was seen, times the bytes of all connections, divided by the bytes that were looked at. The interval of a count shows when the pointer rests on it.",
     poor: !all,
   };
 }

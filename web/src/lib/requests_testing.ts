@@ -2,6 +2,7 @@
 
 import type {
   EdgeEnd,
+  RequestCount,
   RequestEdge,
   RequestOperation,
   RequestSample,
@@ -86,6 +87,20 @@ export function operation(change: Partial<RequestOperation> = {}): RequestOperat
   };
 }
 
+/** What the kernel counted on an edge with this id. */
+export function counted(id: string, count: number, exact = true): RequestCount {
+  return {
+    edge: { ...EDGE, id },
+    count,
+    exact,
+    errors: 0,
+    errors_by_class: { client: 0, server: 0, broken: 0 },
+    unknown: 0,
+    latency_ns: values([1_000_000, 1_065_535, count]),
+    counted_from: "client",
+  };
+}
+
 export function sample(change: Partial<RequestSample> = {}): RequestSample {
   return {
     edge: EDGE,
@@ -125,6 +140,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     reason: null,
     window: { from_ns: 1e18, to_ns: 1e18 + 2e9 },
     operations: [],
+    counted: [],
     samples: [],
     samples_left_out: 0,
     tls: [],

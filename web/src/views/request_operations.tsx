@@ -18,7 +18,7 @@ export function rateText(rate: number): string {
   return `${rate < 10 ? rate.toFixed(2) : rate < 100 ? rate.toFixed(1) : count(rate)}/s`;
 }
 
-function End({ edge, side }: { edge: RequestEdge | null; side: "client" | "server" }) {
+export function End({ edge, side }: { edge: RequestEdge | null; side: "client" | "server" }) {
   if (edge === null)
     return <span class="muted">{side === "client" ? "other edges (limit reached)" : "–"}</span>;
   const end = edge[side];

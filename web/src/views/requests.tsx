@@ -24,6 +24,7 @@ import { Choice } from "./choice";
 import { Named } from "./container_name";
 import { NetworkResult } from "./network";
 import { QualityMenu } from "./quality_menu";
+import { RequestCounts } from "./request_counts";
 import { OperationTable, rateText } from "./request_operations";
 import { OperationPanel } from "./request_panel";
 import { Plaintext } from "./request_plaintext";
@@ -226,6 +227,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
     <>
       <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} task={task} />
       <Latency answer={answer} />
+      <RequestCounts answer={answer} />
       <RequestTrends answer={answer} />
       <Hellos answer={answer} />
       <Plaintext answer={answer} />

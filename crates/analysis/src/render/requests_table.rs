@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use profiler_model::{
-    Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
-    SidecarTimes, Spread, Tally, TlsReport,
+    Bounds, EdgeCount, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable,
+    Sidecar, SidecarTimes, Spread, Tally, TlsReport,
     printable::{columns, left, printable_within, right},
     short_time,
 };
@@ -19,7 +19,10 @@ const TLS: &str = "tls";
 const LONGEST_END: usize = 32;
 const LONGEST_OPERATION: usize = 56;
 
-const HEADER: [&str; 10] = [
+/// Columns of the table of operations, and of that of edges.
+const WIDE: usize = 10;
+const COUNTED: usize = 8;
+const HEADER: [&str; WIDE] = [
     "CLIENT",
     "SERVER",
     "PROTOCOL",
@@ -32,6 +35,10 @@ const HEADER: [&str; 10] = [
     "p99",
 ];
 
+const COUNTED_HEADER: [&str; COUNTED] = [
+    "CLIENT", "SERVER", "COUNT", "RATE/s", "ERRORS", "p50", "p90", "p99",
+];
+
 /// Where the time goes, operations with the most requests first, sidecars, and below them what is missing.
 pub fn text(table: &RequestTable) -> Text {
     let mut text = Text::default();
@@ -42,6 +49,7 @@ pub fn text(table: &RequestTable) -> Text {
     if table.operations.is_empty() {
         line(&mut text, "no requests were seen");
     }
+    text.push(&counted(table));
     if !table.sidecars.is_empty() {
         line(
             &mut text,
@@ -98,6 +106,45 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
         percentile(900),
         percentile(990),
     ]
+}
+
+/// What the kernel counted of each edge, where operations are estimates.
+fn counted(table: &RequestTable) -> Text {
+    let mut text = Text::default();
+    if table.counters.sampled_one_of <= 1 || table.counted.is_empty() {
+        return text;
+    }
+    let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
+    let mut sorted: Vec<&EdgeCount> = table.counted.iter().collect();
+    sorted.sort_by_key(|edge| std::cmp::Reverse(edge.outcomes.all()));
+    let mut rows = vec![COUNTED_HEADER.map(str::to_owned)];
+    rows.extend(sorted.into_iter().map(|counted| {
+        let place = usize::try_from(counted.edge).unwrap_or(usize::MAX);
+        let [client, server] = ends(table.edges.get(place));
+        let count = counted.outcomes.all();
+        let percentile = |thousandths| percentile(&counted.latency_ns, thousandths);
+        [
+            client,
+            server,
+            if counted.is_exact {
+                count.to_string()
+            } else {
+                format!("{count} or more")
+            },
+            rate(count, window_ns),
+            counted.outcomes.errors().to_string(),
+            percentile(500),
+            percentile(900),
+            percentile(990),
+        ]
+    }));
+    text.blank();
+    line(
+        &mut text,
+        "all requests of HTTP/1 without TLS by edge, counted in the kernel:",
+    );
+    text.push(&aligned(&rows));
+    text
 }
 
 /// How many there were; where that is an estimate, between which numbers.
@@ -459,8 +506,11 @@ fn line(text: &mut Text, content: &str) {
 
 /// Columns as wide as their widest cell; numbers, which follow the first text columns, to the right.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> Text {
-    // The wide table has four; the narrow one has one.
-    let texts = if N == HEADER.len() { 4 } else { 1 };
+    let texts = match N {
+        WIDE => 4,
+        COUNTED => 2,
+        _ => 1,
+    };
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| columns(cell)).max().unwrap_or(0)

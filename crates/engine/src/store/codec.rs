@@ -118,25 +118,34 @@ pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
     Ok(table)
 }
 
-/// Encodes a table of requests, then its timeline.
+/// Encodes a table of requests, then its timeline, then what the kernel counted.
 pub fn encode_requests(table: &RequestTable, density: Density) -> Result<Vec<u8>, CodecError> {
-    encode(&(table, &table.timeline), Stream::Requests, density)
+    let parts = (table, &table.timeline, &table.counted);
+    encode(&parts, Stream::Requests, density)
 }
 
 /// Decodes a table of requests.
 pub fn decode_requests(bytes: &[u8]) -> Result<RequestTable, CodecError> {
     let raw = unpack(bytes, Stream::Requests)?;
     let (table, rest): (RequestTable, _) = postcard::take_from_bytes(&raw)?;
-    // Older results have nothing there.
-    if rest.is_empty() {
+    // Older results have nothing there. What cannot be read takes nothing with it of what is before it.
+    let Some((timeline, rest)) = behind(rest) else {
         return Ok(table);
+    };
+    let table = RequestTable { timeline, ..table };
+    match behind(rest) {
+        Some((counted, [])) => Ok(RequestTable { counted, ..table }),
+        Some((_counted, rest)) => Err(CodecError::Trailing(rest.len())),
+        None => Ok(table),
     }
-    // What cannot be read there takes nothing of the table with it: the result has no course then.
-    match postcard::take_from_bytes(rest) {
-        Ok((timeline, [])) => Ok(RequestTable { timeline, ..table }),
-        Ok((_timeline, rest)) => Err(CodecError::Trailing(rest.len())),
-        Err(_damaged) => Ok(table),
+}
+
+/// A part behind others, with what follows; `None`: it is missing or damaged.
+fn behind<T: DeserializeOwned>(rest: &[u8]) -> Option<(T, &[u8])> {
+    if rest.is_empty() {
+        return None;
     }
+    postcard::take_from_bytes(rest).ok()
 }
 
 /// Encodes any value as a blob of `stream`.

@@ -9,10 +9,11 @@ use std::{
 };
 
 use profiler_model::{
-    Address, Clock, ContentionRow, CpuHolder, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
-    Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder,
-    ProfileProcess, ProfileThread, Recording, RequestSpan, RequestTable, RequestTimeline,
-    SampleKind, SampleRow, SideMetrics, Target, Task, TaskId, TaskSpec, TaskState, ThreadState,
+    Address, Clock, ContentionRow, CpuHolder, Edge, EdgeCount, EdgeKey, EdgeNamespaces, EdgeTable,
+    Endpoint, Frame, FrameSpace, Function, ModuleKind, NameSource, Outcomes, ProcessKey, Profile,
+    ProfileBuilder, ProfileProcess, ProfileThread, Recording, RequestSpan, RequestTable,
+    RequestTimeline, SampleKind, SampleRow, SeenBy, SideMetrics, Spread, Target, Task, TaskId,
+    TaskSpec, TaskState, ThreadState,
 };
 use redb::{Database, StorageBackend, backends::FileBackend};
 
@@ -51,10 +52,19 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
         all: vec![span.clone()],
         edges: vec![(2, vec![span])],
     };
+    let before_counts = encode(&(&table, &table.timeline), Stream::Requests, Density::Fast);
+    assert_eq!(decode_requests(&before_counts.unwrap()).unwrap(), table);
+    table.counted = vec![EdgeCount {
+        edge: 1,
+        seen_by: SeenBy::Server,
+        outcomes: Outcomes::default(),
+        latency_ns: Spread::default(),
+        is_exact: true,
+    }];
     let blob = encode_requests(&table, Density::Dense).unwrap();
     assert_eq!(decode_requests(&blob).unwrap(), table);
     let more = encode(
-        &(&table, &table.timeline, 7_u8),
+        &(&table, &table.timeline, &table.counted, 7_u8),
         Stream::Requests,
         Density::Fast,
     )

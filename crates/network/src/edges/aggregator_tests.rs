@@ -34,6 +34,7 @@ fn flow(
         comm: format!("thread-{pid}"),
         seen_ns: cookie,
         captured_bytes: None,
+        http: None,
         metrics: SideMetrics {
             connections: 1,
             write: Transfer {
@@ -392,7 +393,7 @@ fn single_connections_are_told_with_their_edge_also_when_they_have_ended() {
         aggregator.table_with(listed, &socket_table, |pair, _, flow| {
             met.push(Met::new(pair, flow));
         });
-        let edge_of_connection = aggregator.take_edges_of_connections(&met);
+        let edge_of_connection = aggregator.take_edges_of_connections(met);
         let pids = |cookie| {
             let edge_of: Option<&EdgeOfConnection> = edge_of_connection.get(&cookie);
             edge_of.map(|edge_of| (edge_of.edge.client.pid, edge_of.edge.server.pid))
@@ -401,7 +402,7 @@ fn single_connections_are_told_with_their_edge_also_when_they_have_ended() {
         assert_eq!((pids(1), pids(2)), (ended, ended));
         assert_eq!(pids(3), Some((Some(11), None)));
         assert_eq!(
-            aggregator.take_edges_of_connections(&[]),
+            aggregator.take_edges_of_connections(Vec::new()),
             HashMap::new(),
             "they are told once"
         );

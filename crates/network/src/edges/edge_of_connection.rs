@@ -11,6 +11,7 @@ use profiler_model::EdgeKey;
 use super::{
     aggregator::{EdgeAggregator, Pair},
     flow::Flow,
+    http_end::HttpEnd,
 };
 
 /// Ended connections that may wait to be asked for; more are not told apart any more.
@@ -50,15 +51,18 @@ pub struct EdgeOfConnection {
     pub edge: EdgeKey,
     /// `None`: not counted, or no requests are looked for in it.
     pub traffic: Option<Traffic>,
+    /// Requests that the kernel counted; `None`: it speaks no HTTP/1.
+    pub http: Option<Box<HttpEnd>>,
     pub has_ended: bool,
 }
 
 /// A connection that is open or has just ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Met {
     cookie: u64,
     pair: Pair,
     traffic: Option<Traffic>,
+    http: Option<Box<HttpEnd>>,
 }
 
 impl Met {
@@ -72,6 +76,7 @@ impl Met {
             cookie: flow.cookie,
             pair,
             traffic,
+            http: flow.http.clone(),
         }
     }
 }
@@ -97,14 +102,14 @@ impl EdgeAggregator {
     }
 
     /// The edges of connections that ended since the last call, and of those that were met just now.
-    pub fn take_edges_of_connections(&mut self, met: &[Met]) -> HashMap<u64, EdgeOfConnection> {
+    pub fn take_edges_of_connections(&mut self, met: Vec<Met>) -> HashMap<u64, EdgeOfConnection> {
         let ended = self
             .edge_of_connection
             .as_mut()
             .map(|edge_of_connection| std::mem::take(&mut edge_of_connection.ended))
             .unwrap_or_default();
-        let ended = ended.iter().map(|one| (one, true));
-        let met = met.iter().map(|one| (one, false));
+        let ended = ended.into_iter().map(|one| (one, true));
+        let met = met.into_iter().map(|one| (one, false));
         let mut keys: HashMap<Pair, EdgeKey> = HashMap::new();
         met.chain(ended)
             .map(|(one, has_ended)| {
@@ -115,6 +120,7 @@ impl EdgeAggregator {
                 let edge_of = EdgeOfConnection {
                     edge: key,
                     traffic: one.traffic,
+                    http: one.http,
                     has_ended,
                 };
                 (one.cookie, edge_of)

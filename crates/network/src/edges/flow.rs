@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use profiler_common::{
+    http::HttpCounts,
     network::{
         ANNOUNCED_TLS, BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER,
         FLAG_CONNECT_FAILED, FLAG_JOINED, FLAG_SHARED, Histogram, bucket, search_table,
@@ -12,6 +13,8 @@ use profiler_common::{
     process::start_ticks,
 };
 use profiler_model::{ProcessKey, SideMetrics, SocketTotals, Transfer, Values};
+
+use super::http_end::HttpEnd;
 
 /// `AF_INET6`.
 const IPV6: u32 = 10;
@@ -42,6 +45,8 @@ pub struct Flow {
     pub seen_ns: u64,
     /// Bytes that were captured for requests; `None`: what goes over it is not wanted.
     pub captured_bytes: Option<u64>,
+    /// Requests of HTTP/1 that the kernel counted; `None`: it speaks something else.
+    pub http: Option<Box<HttpEnd>>,
     pub metrics: SideMetrics,
 }
 
@@ -49,7 +54,7 @@ impl Flow {
     /// Decodes an entry of the kernel's table or a record; any bytes are accepted.
     pub fn decode(connection: &Connection) -> Self {
         let ended = connection.header.kind != 0;
-        let family = connection.family;
+        let family = u32::from(connection.family);
         Self {
             cookie: connection.cookie,
             network_namespace: connection.network_namespace,
@@ -65,6 +70,7 @@ impl Flow {
             comm: text(&connection.comm),
             seen_ns: connection.seen_ns,
             captured_bytes: is_wanted(connection).then_some(connection.captured_bytes),
+            http: HttpEnd::of(connection).map(Box::new),
             metrics: metrics(connection, ended),
         }
     }
@@ -72,6 +78,13 @@ impl Flow {
     /// Bytes that were written and read.
     pub fn bytes(&self) -> u64 {
         self.metrics.bytes()
+    }
+
+    /// Adds the requests that are over, of a connection of which there are [`HttpCounts`].
+    pub fn add_requests(&mut self, counts: &HttpCounts) {
+        if let Some(http) = &mut self.http {
+            http.add(counts);
+        }
     }
 
     /// Adds what was measured of its system calls.
@@ -93,7 +106,7 @@ impl Flow {
 
 /// Whether requests are looked for in it: in its bytes, or in the plaintext of a TLS library.
 fn is_wanted(connection: &Connection) -> bool {
-    connection.capture_bytes != CAPTURE_STOP || connection.announced == ANNOUNCED_TLS
+    connection.capture_bytes & CAPTURE_STOP != CAPTURE_STOP || connection.announced == ANNOUNCED_TLS
 }
 
 /// The process that used a connection last, or opened it.

@@ -174,6 +174,7 @@ mod tests {
             comm: "app".to_owned(),
             seen_ns: 1,
             captured_bytes: None,
+            http: None,
             metrics: SideMetrics {
                 connections: 1,
                 open,

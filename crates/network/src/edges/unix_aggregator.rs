@@ -297,6 +297,7 @@ impl UnixEdgeAggregator {
         let edge_of_connection = pairs.map(|pair| EdgeOfConnection {
             edge: pair.named(&identify),
             traffic: None,
+            http: None,
             has_ended: false,
         });
         let cookies = ends.iter().map(|end| end.cookie);

@@ -106,6 +106,11 @@ impl Counts {
         self.seen.halve();
     }
 
+    /// `None`: all of its requests were captured for certain.
+    pub(super) fn draws(&self) -> Option<&Draws> {
+        self.sampled.as_ref().map(|sampled| &sampled.draws)
+    }
+
     fn start_sampling(&mut self) -> &mut Sampled {
         let (tally, server_only) = (&self.tally, self.server_only);
         self.sampled.get_or_insert_with(|| {
@@ -197,7 +202,7 @@ fn add_to_tally(tally: &mut Tally, seen: &ObservedRequest, of: u64) {
 }
 
 /// Multiplies each request; sizes stay those of what was seen.
-fn scaled(tally: &Tally, factor: f64) -> Tally {
+pub(super) fn scaled(tally: &Tally, factor: f64) -> Tally {
     let each = |number: u64| times(number, factor);
     let Outcomes {
         ok,

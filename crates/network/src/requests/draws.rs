@@ -103,29 +103,64 @@ impl Draws {
         } else {
             0.0
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "not negative; beyond the range it is the greatest number"
-        )]
-        let rounded = ((self.between() + unseen) * spread(drawn)).round() as u64;
-        Some(rounded)
+        let between = between(self.groups.iter().copied());
+        Some(rounded((between + unseen) * spread(drawn)))
     }
 
-    fn between(&self) -> f64 {
-        let groups = float(GROUPS as u64);
-        let mean = self.groups.iter().sum::<f64>() / groups;
-        let squares = self.groups.iter().map(|sum| (sum - mean).powi(2));
-        squares.sum::<f64>() * groups / (groups - 1.0)
+    /// Of a part of `whole` requests, which are known: `all` has the draws of the whole, which stand for `estimated`
+    /// requests, and those of the part for `part`. `None`: as above.
+    ///
+    /// The part is `whole * part / estimated`, a ratio estimator, whose residuals vary as what the draws have of the part beyond
+    /// their share of all (Cochran 1977, Sampling Techniques, 6.4). Of what no draw has seen nothing shows there, which is
+    /// added as above.
+    pub(super) fn variance_of_part(
+        &self,
+        part: u64,
+        all: &Self,
+        estimated: u64,
+        whole: u64,
+    ) -> Option<u64> {
+        all.variance(1)?;
+        if estimated == 0 {
+            return None;
+        }
+        let share = float(part) / float(estimated);
+        let residuals = self.groups.iter().zip(&all.groups);
+        let residuals = residuals.map(|(part, all)| part - share * all);
+        let factor = float(whole) / float(estimated);
+        let unseen = UNSEEN * (float(whole) / all.number()).powi(2);
+        let variance = between(residuals) * factor.powi(2) * spread(all.drawn.count_ones());
+        Some(rounded(variance + unseen))
     }
 
-    /// Requests of one draw, on average. Draws are counted by the groups without one (Whang, Vander-Zanden and Taylor 1990, A
-    /// Linear-Time Probabilistic Counting Algorithm), the last of which is never taken for filled.
+    /// Requests of one draw, on average.
     fn requests_of_one(&self) -> f64 {
+        float(self.requests) / self.number()
+    }
+
+    /// Draws, counted by the groups without one (Whang, Vander-Zanden and Taylor 1990, A Linear-Time Probabilistic Counting
+    /// Algorithm), the last of which is never taken for filled.
+    fn number(&self) -> f64 {
         let groups = float(GROUPS as u64);
         let empty = f64::from(self.drawn.count_zeros().max(1));
-        float(self.requests) / (groups * (groups / empty).ln())
+        groups * (groups / empty).ln()
     }
+}
+
+fn between(sums: impl Iterator<Item = f64> + Clone) -> f64 {
+    let groups = float(GROUPS as u64);
+    let mean = sums.clone().sum::<f64>() / groups;
+    let squares = sums.map(|sum| (sum - mean).powi(2));
+    squares.sum::<f64>() * groups / (groups - 1.0)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative; beyond the range it is the greatest number"
+)]
+fn rounded(variance: f64) -> u64 {
+    variance.round() as u64
 }
 
 /// How much wider than the normal distribution Student's is, as a ratio of variances, for the mean of N values.

@@ -14,6 +14,7 @@ mod rules;
 mod estimate;
 mod draws;
 mod counts;
+mod edge_counts;
 mod operations;
 mod samples;
 mod timeline;

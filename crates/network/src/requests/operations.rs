@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::edges::EdgeOfConnection;
+use crate::edges::{EdgeOfConnection, HttpEnd};
 use profiler_protocols::Protocol;
 
 use super::{
-    counts::Counts,
-    estimate::{Coverage, Spans},
+    counts::{Counts, scaled},
+    draws::Draws,
+    edge_counts::EdgeCounts as KernelCounts,
+    estimate::{Coverage, Spans, times},
     observed_request::ObservedRequest,
 };
-use profiler_model::{EdgeKey, MAX_SERVER_THREADS, Operation, RequestEdge, SeenBy, TlsSeen};
+use profiler_model::{
+    EdgeCount, EdgeKey, MAX_SERVER_THREADS, Operation, RequestEdge, SeenBy, Tally, TlsSeen, float,
+};
 
 /// Distinct operations of one edge, `other` not among them.
 pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;
@@ -88,6 +92,11 @@ pub(super) enum Counted {
     AtOtherEnd,
 }
 
+/// Those rows of an edge that the kernel counted as a whole.
+fn is_plain_http1(operation: &Operation) -> bool {
+    operation.protocol == Protocol::Http1 && !operation.tls
+}
+
 /// What of all connections was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampling {
@@ -101,6 +110,8 @@ pub(super) struct Operations {
     edges: HashMap<EdgeKey, EdgeCounts>,
     /// Bytes of the connections of each edge, captured or not. At most [`MAX_EDGES`].
     traffic: HashMap<EdgeKey, Coverage>,
+    /// Requests that the kernel counted. At most [`MAX_EDGES`].
+    counted: HashMap<EdgeKey, KernelCounts>,
     spans: Spans,
     /// Of edges for which there was no room.
     rest: EdgeCounts,
@@ -184,11 +195,19 @@ impl Operations {
         now_ns: u64,
     ) {
         self.traffic.values_mut().for_each(Coverage::forget_open);
+        self.counted
+            .values_mut()
+            .for_each(KernelCounts::forget_open);
         for edge_of in edge_of_connection {
             if let Some(bytes) = edge_of.traffic
                 && let Some(coverage) = self.traffic_of(&edge_of.edge)
             {
                 coverage.add(bytes, edge_of.has_ended);
+            }
+            if let Some(http) = &edge_of.http
+                && let Some(counts) = self.counts_of(&edge_of.edge)
+            {
+                counts.add(http, edge_of.has_ended);
             }
         }
         let span = self.spans.last();
@@ -214,6 +233,24 @@ impl Operations {
         self.traffic.get_mut(edge)
     }
 
+    /// As [`Self::traffic_of`].
+    fn counts_of(&mut self, edge: &EdgeKey) -> Option<&mut KernelCounts> {
+        if !self.counted.contains_key(edge) {
+            if self.counted.len() >= MAX_EDGES {
+                return None;
+            }
+            self.counted.insert(edge.clone(), KernelCounts::default());
+        }
+        self.counted.get_mut(edge)
+    }
+
+    /// The kernel counted fewer requests of a connection of the edge than there were.
+    pub(super) fn contradict(&mut self, edge: &EdgeKey) {
+        if let Some(counts) = self.counts_of(edge) {
+            counts.contradict();
+        }
+    }
+
     /// A connection of the edge sent something before encryption began.
     pub(super) fn greeted(&mut self, edge: &EdgeKey, greeting: TlsSeen) {
         if self.make_room(edge)
@@ -227,6 +264,9 @@ impl Operations {
     pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
         if let Some(moved) = self.traffic.remove(old) {
             self.traffic.entry(new.clone()).or_default().merge(&moved);
+        }
+        if let Some(moved) = self.counted.remove(old) {
+            self.counted.entry(new.clone()).or_default().merge(&moved);
         }
         let Some(moved) = self.edges.remove(old) else {
             return;
@@ -248,20 +288,19 @@ impl Operations {
         }
     }
 
-    /// Everything so far, and where each edge is in it.
-    pub(super) fn rows(
-        &self,
-        sampling: Sampling,
-    ) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&EdgeKey, u32>) {
-        let mut keys: Vec<&EdgeKey> = self.edges.keys().collect();
-        keys.sort();
+    /// Everything so far.
+    pub(super) fn rows(&self, sampling: Sampling) -> Rows<'_> {
+        let sums = self.counted.iter();
+        let sums: BTreeMap<&EdgeKey, HttpEnd> = sums
+            .filter_map(|(key, counts)| Some((key, counts.sum()?)))
+            .collect();
+        let keys: BTreeSet<&EdgeKey> = self.edges.keys().chain(sums.keys().copied()).collect();
+        let none = EdgeCounts::default();
         let places: HashMap<&EdgeKey, u32> = keys.iter().copied().zip(0..).collect();
         let mut edges = Vec::with_capacity(keys.len());
         let mut operations = Vec::new();
         for key in keys {
-            let Some(counts) = self.edges.get(key) else {
-                continue;
-            };
+            let counts = self.edges.get(key).unwrap_or(&none);
             edges.push(RequestEdge {
                 key: key.clone(),
                 client_port: match counts.client_port {
@@ -275,11 +314,73 @@ impl Operations {
             let place = places.get(key).copied();
             let coverage = self.traffic.get(key);
             let row = |(name, counts)| row(place, name, counts, coverage, sampling);
-            operations.extend(counts.operations.iter().map(row));
+            let mut rows: Vec<Operation> = counts.operations.iter().map(row).collect();
+            if let Some(sum) = sums.get(key).filter(|sum| sum.is_sure)
+                && sampling.fewest > 1
+            {
+                let draws: Vec<_> = counts.operations.values().map(Counts::draws).collect();
+                share_out(sum.outcomes.all(), &mut rows, &draws);
+            }
+            operations.extend(rows);
         }
+        let counted = sums.into_iter().filter_map(|(key, sum)| {
+            Some(EdgeCount {
+                edge: places.get(key).copied()?,
+                seen_by: sum.seen_by,
+                outcomes: sum.outcomes,
+                latency_ns: sum.latency_ns,
+                is_exact: sum.is_sure,
+            })
+        });
+        let counted = counted.collect();
         let rest = self.rest.operations.iter();
         operations.extend(rest.map(|(name, counts)| row(None, name, counts, None, sampling)));
-        (edges, operations, places)
+        Rows {
+            edges,
+            operations,
+            counted,
+            places,
+        }
+    }
+}
+
+/// Everything so far.
+#[derive(Debug)]
+pub(super) struct Rows<'a> {
+    pub(super) edges: Vec<RequestEdge>,
+    pub(super) operations: Vec<Operation>,
+    pub(super) counted: Vec<EdgeCount>,
+    /// Where each edge is in `edges`.
+    pub(super) places: HashMap<&'a EdgeKey, u32>,
+}
+
+/// Has estimates of an edge's operations add up to what is known of all of them, with the `draws` of each.
+fn share_out(whole: u64, operations: &mut [Operation], draws: &[Option<&Draws>]) {
+    let rows = operations.iter_mut().zip(draws);
+    let rows: Vec<_> = rows.filter(|(row, _)| is_plain_http1(row)).collect();
+    let estimated: u64 = rows.iter().map(|(row, _)| row.tally.count).sum();
+    if estimated == 0 {
+        return;
+    }
+    let mut all = Draws::default();
+    rows.iter()
+        .filter_map(|(_, draws)| **draws)
+        .for_each(|draws| all.merge(draws));
+    let factor = float(whole) / float(estimated);
+    for (row, draws) in rows {
+        let part = row.tally.count;
+        let is_servers = row.server_only == part;
+        let none = Draws::default();
+        let draws = draws.unwrap_or(&none);
+        row.tally = Tally {
+            variance: draws.variance_of_part(part, &all, estimated, whole),
+            ..scaled(&row.tally, factor)
+        };
+        row.server_only = if is_servers {
+            row.tally.count
+        } else {
+            times(row.server_only, factor)
+        };
     }
 }
 

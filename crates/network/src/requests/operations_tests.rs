@@ -11,7 +11,7 @@ use crate::{
         observed_request::Moved,
     },
 };
-use profiler_model::{Address, Endpoint, SeenBy, Tally};
+use profiler_model::{Address, Endpoint, Outcomes, SeenBy, Spread, Tally};
 
 fn edge(server: u8) -> EdgeKey {
     let end = |last| Endpoint {
@@ -68,7 +68,13 @@ fn rows(
         fewest,
         tls_is_steady: true,
     };
-    operations.rows(sampling)
+    let Rows {
+        edges,
+        operations,
+        places,
+        ..
+    } = operations.rows(sampling);
+    (edges, operations, places)
 }
 
 fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
@@ -330,6 +336,7 @@ fn bytes_of_all_connections_tell_how_much_was_seen() {
     let traffic = |moved, captured| EdgeOfConnection {
         edge: edge(2),
         traffic: Some(Traffic { moved, captured }),
+        http: None,
         has_ended: false,
     };
     let tally_of = |edge_of_connection: &[EdgeOfConnection]| {
@@ -383,6 +390,7 @@ fn enough_connections_tell_more_than_bytes() {
             moved: 2000 * 20_000 + 57_600 * 500,
             captured: 2000 * 20_000 + 900 * 500,
         }),
+        http: None,
         has_ended: false,
     };
     operations.cover([edge_of].iter(), 2000);
@@ -542,6 +550,7 @@ fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
                 moved,
                 captured: 40 * 500,
             }),
+            http: None,
             has_ended: false,
         };
         operations.cover([edge_of].iter(), 2000);
@@ -598,4 +607,126 @@ fn one_that_the_client_counts_leaves_only_its_times() {
     );
     let (_, rows, _) = rows(&operations, 1);
     assert_eq!((rows[0].tally.count, rows[0].server.count), (0, 1));
+}
+
+/// A connection of edge 2 on which the kernel counted so many requests, as its server saw them.
+fn counted(requests: u64, has_ended: bool) -> EdgeOfConnection {
+    let outcomes = Outcomes {
+        ok: requests,
+        ..Outcomes::default()
+    };
+    let mut latency_ns = Spread::default();
+    latency_ns.add_times(1000, requests);
+    EdgeOfConnection {
+        edge: edge(2),
+        traffic: None,
+        http: Some(Box::new(HttpEnd {
+            seen_by: SeenBy::Server,
+            outcomes,
+            latency_ns,
+            is_sure: true,
+        })),
+        has_ended,
+    }
+}
+
+fn kernel_counts(operations: &Operations) -> Vec<EdgeCount> {
+    let sampling = Sampling {
+        fewest: 1,
+        tls_is_steady: true,
+    };
+    operations.rows(sampling).counted
+}
+
+#[test]
+fn what_the_kernel_counted_is_a_sum_of_ended_and_open_connections() {
+    let mut operations = Operations::default();
+    operations.cover([counted(5, true), counted(2, false)].iter(), 1000);
+    operations.cover([counted(3, false)].iter(), 2000);
+    let counts = kernel_counts(&operations);
+    let [one] = counts.as_slice() else {
+        panic!("{counts:?}");
+    };
+    assert_eq!(
+        (one.edge, one.seen_by, one.is_exact),
+        (0, SeenBy::Server, true)
+    );
+    assert_eq!((one.outcomes.ok, one.latency_ns.count), (8, 8));
+    // Both ends count the same requests: they are there once.
+    let mut client = counted(8, true);
+    client.http.as_mut().unwrap().seen_by = SeenBy::Client;
+    operations.cover([client].iter(), 3000);
+    let [one] = kernel_counts(&operations).try_into().unwrap();
+    assert_eq!((one.seen_by, one.outcomes.ok), (SeenBy::Client, 8));
+    // The edge turns out to be another, and the decoder knows more.
+    operations.rename(&edge(2), &edge(3));
+    operations.contradict(&edge(3));
+    let [one] = kernel_counts(&operations).try_into().unwrap();
+    assert!(one.outcomes.ok == 8 && !one.is_exact, "{one:?}");
+}
+
+#[test]
+fn a_connection_that_cannot_be_read_takes_certainty_from_its_edge_and_is_none_by_itself() {
+    let mut operations = Operations::default();
+    let mut unread = counted(0, true);
+    unread.http.as_mut().unwrap().is_sure = false;
+    operations.cover([unread].iter(), 1000);
+    assert_eq!(kernel_counts(&operations), []);
+    operations.cover([counted(1, true)].iter(), 2000);
+    assert!(!kernel_counts(&operations)[0].is_exact);
+}
+
+/// Draws one connection of eight, many times. Each has requests to two routes, some more to the one and some more to the
+/// other; the kernel counted them all.
+#[test]
+fn estimates_add_up_to_what_the_kernel_counted_and_their_intervals_hold() {
+    const ROUNDS: u64 = 200;
+    let mut state = 11_u64;
+    let mut draw = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state >> 33
+    };
+    let (mut held, mut halves) = (0, 0);
+    for _ in 0..ROUNDS {
+        let mut operations = Operations::default();
+        let (mut all, mut truth) = (0, 0);
+        for cookie in 1..=800_u64 {
+            let [some, others] = if cookie % 4 == 0 { [9, 1] } else { [2, 8] };
+            all += some + others;
+            truth += some;
+            if !draw().is_multiple_of(8) {
+                continue;
+            }
+            let requests = (0..some)
+                .map(|_| "/some")
+                .chain((0..others).map(|_| "/others"));
+            for route in requests {
+                let one = ObservedRequest {
+                    cookie,
+                    client: ([10, 0, 0, 1], u16::try_from(cookie).unwrap()).into(),
+                    drawn: Drawn::new(3, 0),
+                    ..seen(SeenBy::Server, get(route))
+                };
+                operations.add(&edge(2), &one, Counted::Here);
+            }
+        }
+        operations.cover([counted(all, true)].iter(), 2000);
+        let (_, rows, _) = rows(&operations, 8);
+        let [others, some] = rows.as_slice() else {
+            panic!("{rows:?}");
+        };
+        let sum = others.tally.count + some.tally.count;
+        assert!(sum.abs_diff(all) <= 1, "{sum} of {all}");
+        assert_eq!(some.server_only, some.tally.count);
+        let (low, high) = some.tally.interval();
+        let high = high.unwrap();
+        held += u64::from(low <= truth && truth <= high);
+        halves += (high - low) / 2;
+    }
+    assert!(held * 100 >= ROUNDS * 94, "{held} of {ROUNDS}");
+    // By the draws alone it is 1.96 * sqrt(7 * 800 * (9^2 / 4 + 2^2 * 3 / 4)) = 707.
+    let half = halves / ROUNDS;
+    assert!(half < 600, "{half}");
 }

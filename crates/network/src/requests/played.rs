@@ -180,6 +180,7 @@ pub fn edge_of(edge: EdgeKey) -> EdgeOfConnection {
     EdgeOfConnection {
         edge,
         traffic: None,
+        http: None,
         has_ended: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use crate::edges::UNTOLD;
+use crate::edges::{EdgeOfConnection, UNTOLD};
 use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
@@ -57,6 +57,11 @@ pub(super) struct SocketRequests {
     pub(super) is_counted: bool,
     /// What it sent before encryption began has been counted.
     pub(super) is_greeted: bool,
+    /// Requests of HTTP/1 without TLS, and when the last of them ended.
+    http1: u64,
+    http1_end_ns: u64,
+    /// One of them began before the one before it had ended.
+    is_pipelined: bool,
     /// The other end of the connection was read inside TLS.
     pub(super) is_read_at_other_end: bool,
     /// When it ended, in reports.
@@ -80,6 +85,9 @@ impl SocketRequests {
             counting_end: None,
             is_counted: false,
             is_greeted: false,
+            http1: 0,
+            http1_end_ns: 0,
+            is_pipelined: false,
             is_read_at_other_end: false,
             gone: None,
             ordered: CaptureOrder::USUAL,
@@ -262,6 +270,23 @@ impl SocketRequests {
 
     pub(super) fn exchanges(&self) -> u64 {
         self.streams().map(|stream| stream.exchanges).sum()
+    }
+
+    /// A request without TLS is over.
+    pub(super) fn note(&mut self, exchange: &Exchange) {
+        if exchange.protocol == Protocol::Http1 {
+            self.http1 += 1;
+            // Behind what was lost an answer may be taken for that of another request.
+            self.is_pipelined |= self.lost_pieces == 0 && exchange.begin_ns < self.http1_end_ns;
+            self.http1_end_ns = self.http1_end_ns.max(exchange.end_ns);
+        }
+    }
+
+    /// Whether there were more requests of HTTP/1 than the kernel counted.
+    pub(super) fn is_more_than(&self, counted: Option<&EdgeOfConnection>) -> bool {
+        let ended = counted.filter(|counted| counted.has_ended);
+        let counted = ended.map(|ended| ended.http.as_ref().map_or(0, |http| http.outcomes.all()));
+        self.is_pipelined || counted.is_some_and(|counted| counted < self.http1)
     }
 
     /// What it speaks, by name. `None`: nothing was moved, it has not shown yet, or it is encrypted and the other end's

@@ -208,6 +208,12 @@ impl Tracker {
             let confirmed = edge_of_connection.get(cookie).map(|edge_of| &edge_of.edge);
             socket.is_guess &= confirmed.is_none();
             let found = confirmed.or(socket.edge.as_ref()).cloned();
+            let of = edge_of_connection.get(cookie);
+            if socket.is_more_than(of)
+                && let Some(edge) = &found
+            {
+                self.operations.contradict(edge);
+            }
             let known = std::mem::replace(&mut socket.edge, found.clone());
             if let (Some(known), Some(found)) = (known, found) {
                 successors.entry(known).or_default().insert(found);
@@ -369,6 +375,11 @@ impl Tracker {
         let mut ended = std::mem::take(&mut self.ended);
         if let Some(socket) = self.sockets.get_mut(&cookie) {
             let place = socket.place(cookie);
+            if plaintext == Plaintext::Wire {
+                for exchange in &ended {
+                    socket.note(exchange);
+                }
+            }
             if let Some(stream) = socket.stream_mut(plaintext) {
                 let seen = ended.drain(..);
                 let seen = seen.filter_map(|exchange| stream.seen(place, plaintext, exchange));

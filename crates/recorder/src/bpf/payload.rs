@@ -5,9 +5,12 @@ use aya::{
     programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use btf_rs::Btf;
-use profiler_common::payload::{
-    PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
-    PLACE_MESSAGES, PLACE_PARTS, PayloadConfig, Sampling,
+use profiler_common::{
+    http::HttpCounts,
+    payload::{
+        PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
+        PLACE_MESSAGES, PLACE_PARTS, PayloadConfig, Sampling,
+    },
 };
 use rustix::time::{ClockId, clock_getres};
 
@@ -19,6 +22,7 @@ use super::{
     programs::{ProgramRow, row},
 };
 
+const HTTP_COUNTS: &str = "HTTP_COUNTS";
 const CAPTURE: &ProgramRow = row("network_capture");
 
 /// Where system calls say what they move.
@@ -173,6 +177,20 @@ impl CaptureControl {
 }
 
 impl LoadedObject {
+    /// Requests of HTTP/1 that are over, by the cookie of their connection.
+    pub fn http_counts(&self) -> Result<Vec<(u64, HttpCounts)>, LoadError> {
+        let mut found = Vec::new();
+        self.read_map(HTTP_COUNTS, |cookie: u64, counts: HttpCounts| {
+            found.push((cookie, counts));
+        })?;
+        Ok(found)
+    }
+
+    /// Takes out the requests of a connection that has ended.
+    pub fn forget_http_counts(&mut self, cookie: u64) -> Result<(), LoadError> {
+        self.remove(HTTP_COUNTS, &cookie.to_ne_bytes())
+    }
+
     /// Tells the programs which system calls are which, and loads the program of
     /// [`CaptureControl::order`]; before the programs are attached.
     pub(super) fn load_capture(&mut self) -> Result<(), LoadError> {

@@ -1,6 +1,7 @@
 //! How large the maps of an object are: by what it counts, and by the CPUs of the machine.
 
 use profiler_common::{
+    http::HTTP_ENTRIES,
     limits::{
         CAPTURE_BUFFER_BYTES, CONTENTION_ENTRIES, FILTER_PID_ENTRIES, KNOWN_WALKS,
         LOOP_TABLE_ENTRIES, MANY_PROCESS_SLOTS, MARKS, PROCESS_SLOTS, PROGRAM_CLASSES,
@@ -278,6 +279,7 @@ pub(super) fn map_entries(
         ),
         ("ENDED", buffer(connections.is_some(), ENDED_BUFFER_BYTES)),
         ("PIECES", buffer(payload, PAYLOAD_BUFFER_BYTES)),
+        ("HTTP_COUNTS", used(payload, HTTP_ENTRIES)),
         ("PIECE_SCRATCH", used(payload, cpus.areas(SCRATCH_AREAS))),
         (
             "MESSAGE_CALLS",

@@ -19,6 +19,7 @@ use std::{
 
 use profiler_common::{
     config::ProbeConfig,
+    http::HttpCounts,
     network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
     network_calls::CallTimes,
 };
@@ -416,6 +417,7 @@ impl NetworkSession {
             keys.entry(key.cookie).or_insert_with(Vec::new).push(key);
         }
         let mut times = self.times()?;
+        let mut http = self.http_counts()?;
         let now_ns = monotonic_ns();
         self.close_ended();
         self.closed = 0;
@@ -424,6 +426,10 @@ impl NetworkSession {
             if let Some(times) = times.remove(&flow.cookie) {
                 flow.add_times(&times);
                 self.object.forget_call_times(flow.cookie)?;
+            }
+            if let Some(counts) = http.remove(&flow.cookie) {
+                flow.add_requests(&counts);
+                self.object.forget_http_counts(flow.cookie)?;
             }
             for key in keys.remove(&flow.cookie).unwrap_or_default() {
                 self.object.forget_drop(key)?;
@@ -434,6 +440,9 @@ impl NetworkSession {
         for flow in &mut open {
             if let Some(times) = times.get(&flow.cookie) {
                 flow.add_times(times);
+            }
+            if let Some(counts) = http.get(&flow.cookie) {
+                flow.add_requests(counts);
             }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
@@ -459,7 +468,7 @@ impl NetworkSession {
         let requests = match &mut self.requests {
             Some(requests) => {
                 requests.close_unix(&unix_gone);
-                let mut edge_of_connection = self.aggregator.take_edges_of_connections(&met);
+                let mut edge_of_connection = self.aggregator.take_edges_of_connections(met);
                 edge_of_connection.extend(of_unix_sockets);
                 requests.table(&self.object, edge_of_connection, counted_ns, last)?
             }
@@ -539,6 +548,14 @@ impl NetworkSession {
             return Ok(HashMap::new());
         }
         Ok(self.object.call_times()?.into_iter().collect())
+    }
+
+    /// Requests of HTTP/1 so far, by connection.
+    fn http_counts(&self) -> Result<HashMap<u64, HttpCounts>, LoadError> {
+        if self.requests.is_none() {
+            return Ok(HashMap::new());
+        }
+        Ok(self.object.http_counts()?.into_iter().collect())
     }
 
     /// Hands a result over; false when there is no room for it.

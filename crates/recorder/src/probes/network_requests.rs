@@ -1,9 +1,12 @@
 //! The part of a session that looks for requests: starts to capture payload, reports to the listener which
 //! connections have ended and where each belongs, and hands the table of requests on with the edges.
 
-use std::{collections::HashMap, time::Instant};
+use std::{collections::HashMap, thread, time::Instant};
 
-use profiler_common::{network::Connection, payload::PIECES_LOST};
+use profiler_common::{
+    network::Connection,
+    payload::{PIECES_BEFORE, PIECES_LOST, Sampling},
+};
 use profiler_host::process::ProcessTable;
 use profiler_model::{MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TlsReport};
 use profiler_network::{
@@ -19,14 +22,17 @@ use super::{
         board::ProbeStatuses,
         network_sources::MetricSources,
         requests::{Counts, Listener, Payload, PayloadEnded},
-        timeline::Origin,
+        requests_share::{OPENING, Share},
+        timeline::{Origin, monotonic_ns},
         tls::TlsProbes,
         tls_targets::TlsTargets,
         tls_turns::MOST_PROBED,
     },
     NetworkSession,
 };
-use crate::bpf::{Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of, row};
+use crate::bpf::{
+    CaptureControl, Group, LoadError, LoadedObject, NetworkLinks, ProgramRow, is_of, row,
+};
 
 /// The name of this in what a result reports about its sources.
 const PAYLOAD: &str = "requests";
@@ -94,14 +100,17 @@ impl Requests {
         let reader = object
             .take_pieces()
             .map_err(|error| failed(error.to_string()))?;
-        let control = object
+        let mut control = object
             .take_capture_control()
             .map_err(|error| failed(error.to_string()))?;
+        let (share, sampling) = open(object, &mut control, options.cpu_percent)
+            .map_err(|error| failed(error.to_string()))?;
+        let begin_ns = monotonic_ns();
         let monotonic_zero_ns = origin.epoch_ns.saturating_sub(origin.kernel_ns);
-        let tracker = TrackerOptions::of(options, monotonic_zero_ns, origin.kernel_ns)
+        let tracker = TrackerOptions::of(options, monotonic_zero_ns, begin_ns)
             .map_err(|error| failed(error.to_string()))?;
         let tracker = Tracker::new(tracker);
-        let payload = Payload::start(reader, control, tracker, options.cpu_percent)
+        let payload = Payload::start(reader, control, tracker, share, sampling)
             .map_err(|error| failed(format!("start the thread that reads payload: {error}")))?;
         sources.from.insert(PAYLOAD.to_owned(), hooks());
         let tls = if options.tls {
@@ -262,6 +271,23 @@ impl Requests {
              {percent} % of a CPU, or did not fit the ring buffer"
         ))
     }
+}
+
+/// Begins to capture as much as fits the share of a CPU by what goes over connections now: a busy start would be
+/// over before the first look at the share.
+fn open(
+    object: &LoadedObject,
+    control: &mut CaptureControl,
+    cpu_percent: u32,
+) -> Result<(Share, Sampling), LoadError> {
+    thread::sleep(OPENING);
+    let counters = object.payload_counters()?;
+    let pieces = counters.get(PIECES_BEFORE as usize).copied();
+    let share = Share::new(cpu_percent, pieces.unwrap_or(0));
+    let one_of = share.one_of();
+    let sampling = Sampling::new(one_of.trailing_zeros(), one_of > 1);
+    control.sample(sampling)?;
+    Ok((share, sampling))
 }
 
 /// Where payload comes from.

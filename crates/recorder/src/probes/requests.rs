@@ -82,15 +82,15 @@ struct Reading<L> {
 }
 
 impl<L: Listener> Payload<L> {
-    /// Starts to read. `cpu_percent` of one CPU may be used before connections are sampled.
+    /// Starts to read what is captured by `sampling`, as `share` had it.
     pub(super) fn start(
         reader: PieceReader,
         control: CaptureControl,
         listener: L,
-        cpu_percent: u32,
+        share: Share,
+        sampling: Sampling,
     ) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(1);
-        let share = Share::new(cpu_percent);
         let fewest = Arc::new(AtomicU32::new(share.fewest()));
         let mut reading = Reading {
             reader,
@@ -99,7 +99,7 @@ impl<L: Listener> Payload<L> {
             listener,
             share,
             turns: Turns::default(),
-            sampling: Sampling::default(),
+            sampling,
             clock: Clock::start(),
             judged_lost: 0,
             sampled_ns: 0,

@@ -16,6 +16,10 @@ const MOST_IN_TURNS: u32 = 1 << 8;
 /// Part of the share, in percent, that may be used before more connections are captured again: twice as
 /// many need about twice the time.
 const FREE_PERCENT: u64 = 35;
+/// For this long pieces are counted before any is captured.
+pub(super) const OPENING: Duration = Duration::from_millis(50);
+/// What reading a piece takes at least, and making requests of it.
+const PIECE_NS: u64 = 4000;
 /// This many looks in a row must find that much unused: what is captured anew begins in the middle.
 const CALM_LOOKS: u32 = 20;
 
@@ -59,17 +63,26 @@ pub(super) struct Share {
     /// The most that this was.
     fewest: u32,
     calm: u32,
+    /// It has never been used up.
+    is_opening: bool,
 }
 
 impl Share {
-    /// `percent` of one CPU may be used.
-    pub(super) fn new(percent: u32) -> Self {
-        Self {
+    /// `percent` of one CPU may be used; so many pieces came within [`OPENING`].
+    pub(super) fn new(percent: u32, pieces: u64) -> Self {
+        let mut share = Self {
             percent: u64::from(percent),
             one_of: 1,
             fewest: 1,
             calm: 0,
-        }
+            is_opening: true,
+        };
+        let needed_us = pieces.saturating_mul(PIECE_NS) / 1000;
+        let times = needed_us.div_ceil(share.allowed_us(OPENING));
+        let times = u32::try_from(times).unwrap_or(MOST).clamp(1, MOST_IN_TURNS);
+        share.one_of = times.next_power_of_two();
+        share.fewest = share.one_of;
+        share
     }
 
     /// One connection in this many is captured; a power of two.
@@ -116,6 +129,7 @@ impl Share {
         let before = self.one_of;
         if cpu_us > allowed_us || lost > 0 {
             self.calm = 0;
+            self.is_opening = false;
             // So much too much, but at least half of it goes.
             let too_much = u32::try_from(cpu_us.div_ceil(allowed_us)).unwrap_or(MOST);
             let factor = too_much.clamp(2, MOST).next_power_of_two();
@@ -125,7 +139,8 @@ impl Share {
             // As many as of the usual length, or two rounds.
             let rounds = micros(self.interval(turn)) / micros(LOOK).max(1);
             let looks = u64::from(CALM_LOOKS) / rounds.max(1);
-            if u64::from(self.calm) >= looks.max(2) {
+            // What was counted before may be of connections of which nothing is wanted.
+            if self.is_opening || u64::from(self.calm) >= looks.max(2) {
                 self.calm = 0;
                 self.one_of = before / 2;
             }
@@ -180,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_fewest_are_remembered() {
-        let mut share = Share::new(25);
+        let mut share = Share::new(25, 0);
         look(&mut share, 900, 0);
         let fewest = share.one_of();
         assert!(fewest > 1);
@@ -191,8 +206,23 @@ mod tests {
     }
 
     #[test]
+    fn a_busy_start_captures_few_and_more_at_once_where_it_was_for_nothing() {
+        // 20,000 a second take 80 ms.
+        for (pieces, one_of) in [(0, 1), (1000, 1), (1250, 1), (1251, 2), (5001, 8)] {
+            assert_eq!(Share::new(10, pieces).one_of(), one_of, "{pieces}");
+        }
+        assert_eq!(Share::new(1, u64::MAX).one_of(), MOST_IN_TURNS);
+        let mut share = Share::new(10, 5001);
+        assert_eq!(share.fewest(), 8);
+        assert_eq!(look(&mut share, 10, 0), Some(4));
+        assert_eq!(look(&mut share, 10, 0), Some(2));
+        assert_eq!(look(&mut share, 300, 0), Some(8));
+        assert_eq!(look(&mut share, 10, 0), None, "that was not for nothing");
+    }
+
+    #[test]
     fn within_the_share_every_connection_is_captured() {
-        let mut share = Share::new(25);
+        let mut share = Share::new(25, 0);
         for used_ms in [0, 100, 250] {
             assert_eq!(look(&mut share, used_ms, 0), None, "{used_ms}");
         }
@@ -202,16 +232,16 @@ mod tests {
     #[test]
     fn beyond_it_so_many_less_are() {
         for (used_ms, expected) in [(251, 2), (499, 2), (501, 4), (1000, 4), (4000, 16)] {
-            let mut share = Share::new(25);
+            let mut share = Share::new(25, 0);
             assert_eq!(look(&mut share, used_ms, 0), Some(expected), "{used_ms}");
         }
-        let mut share = Share::new(25);
+        let mut share = Share::new(25, 0);
         assert_eq!(look(&mut share, 10, 1), Some(2), "a loss counts as well");
     }
 
     #[test]
     fn more_are_captured_again_when_much_is_unused_for_some_time() {
-        let mut share = Share::new(25);
+        let mut share = Share::new(25, 0);
         assert_eq!(look(&mut share, 1000, 0), Some(4));
         for _ in 1..CALM_LOOKS {
             assert_eq!(look(&mut share, 50, 0), None);
@@ -227,7 +257,7 @@ mod tests {
     #[test]
     fn a_share_that_is_used_up_early_is_judged_early() {
         let ms = Duration::from_millis;
-        let mut share = Share::new(10);
+        let mut share = Share::new(10, 0);
         // A tenth of a quarter of a second.
         assert!(!share.is_used_up(LOOK, ms(25)) && share.is_used_up(LOOK, ms(26)));
         // All of a CPU from the first moment on.
@@ -240,7 +270,7 @@ mod tests {
     fn a_busy_connection_is_judged_by_a_round_and_not_by_its_turn() {
         let ms = Duration::from_millis;
         let turn = Some(ms(34));
-        let mut share = Share::new(1);
+        let mut share = Share::new(1, 0);
         share.look(ms(250), ms(90), 0, turn);
         assert_eq!(share.one_of(), 64, "0.36 of a CPU at 1 %");
         assert_eq!(share.interval(turn), ms(64 * 34));
@@ -254,7 +284,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_it() {
-        let mut share = Share::new(1);
+        let mut share = Share::new(1, 0);
         while look(&mut share, 1000, 1).is_some() {}
         assert_eq!(share.one_of(), MOST);
     }

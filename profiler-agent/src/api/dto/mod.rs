@@ -24,7 +24,6 @@ mod request_plaintext;
 mod request_rules;
 mod request_samples;
 mod request_sidecars;
-mod request_values;
 mod requests;
 mod stacks;
 mod symbols;

@@ -1,14 +1,11 @@
 //! What processes add to the requests that pass through them.
 
-use profiler_model as model;
+use profiler_model::{self as model, RequestValues};
 use profiler_network::requests::shown_end;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    edges::{EdgeEnd, end},
-    request_values::RequestValues,
-};
+use super::edges::{EdgeEnd, end};
 
 /// A process that requests go into and out of, as an Envoy.
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler_analysis::latency::latencies;
 use profiler_host::container_names::ContainerDirectory;
-use profiler_model::{self as model, latency::Latency};
+use profiler_model::{self as model, RequestValues, latency::Latency};
 use profiler_network::requests::is_unix_end;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +15,6 @@ use super::{
     request_plaintext::RequestPlaintext,
     request_samples::{RequestSample, sample},
     request_sidecars::RequestSidecar,
-    request_values::RequestValues,
     tasks::{TaskState, state_of},
 };
 
@@ -38,6 +37,8 @@ pub struct TaskRequests {
     over_time: Option<model::RequestsOverTime>,
     /// Most requests first.
     operations: Vec<RequestOperation>,
+    /// Requests of HTTP/1 without TLS by edge, counted in the kernel, whatever was captured. Most first.
+    counted: Vec<RequestCount>,
     /// In the order of their ends.
     samples: Vec<RequestSample>,
     /// Samples for which there was no room.
@@ -167,6 +168,25 @@ struct RequestOperation {
     messages: Option<RequestMessages>,
 }
 
+/// Requests of HTTP/1 without TLS on one edge, each counted once. Upgrades are left out.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestCount {
+    edge: RequestEdge,
+    /// Requests that are over.
+    count: u64,
+    /// No request is known to be missing; else there may be more.
+    exact: bool,
+    errors: u64,
+    /// A request is broken here if its connection ended before the answer began.
+    errors_by_class: RequestErrors,
+    /// Their answers could not be read.
+    unknown: u64,
+    /// From the first byte of the request to the last one of the answer, in steps of 64 ns.
+    latency_ns: RequestValues,
+    /// The end whose sockets counted.
+    counted_from: RequestEnd,
+}
+
 /// How sure an estimated count is.
 #[derive(Debug, Serialize, ToSchema)]
 struct CountInterval {
@@ -283,6 +303,7 @@ impl TaskRequests {
                 .into_iter()
                 .map(|found| operation(found, edge_at(found.edge)))
                 .collect(),
+            counted: counts(found, &edges),
             samples: found
                 .samples
                 .iter()
@@ -394,11 +415,7 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
             CountInterval { low, high }
         }),
         errors: tally.outcomes.errors(),
-        errors_by_class: RequestErrors {
-            client: tally.outcomes.client_error,
-            server: tally.outcomes.server_error,
-            broken: tally.outcomes.broken,
-        },
+        errors_by_class: tally.outcomes.into(),
         unknown: tally.outcomes.unknown,
         counted_from: match (tally.count, *server_only) {
             (0, _) => CountedFrom::None,
@@ -420,6 +437,35 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
             to_server: tally.messages_to_server,
             to_client: tally.messages_to_client,
         }),
+    }
+}
+
+fn counts(table: &model::RequestTable, edges: &[RequestEdge]) -> Vec<RequestCount> {
+    let counts = table.counted.iter().filter_map(|found| {
+        let place = usize::try_from(found.edge).ok()?;
+        Some(RequestCount {
+            edge: edges.get(place)?.clone(),
+            count: found.outcomes.all(),
+            exact: found.is_exact,
+            errors: found.outcomes.errors(),
+            errors_by_class: found.outcomes.into(),
+            unknown: found.outcomes.unknown,
+            latency_ns: (&found.latency_ns).into(),
+            counted_from: found.seen_by.into(),
+        })
+    });
+    let mut counts: Vec<RequestCount> = counts.collect();
+    counts.sort_by_key(|found| std::cmp::Reverse(found.count));
+    counts
+}
+
+impl From<model::Outcomes> for RequestErrors {
+    fn from(outcomes: model::Outcomes) -> Self {
+        Self {
+            client: outcomes.client_error,
+            server: outcomes.server_error,
+            broken: outcomes.broken,
+        }
     }
 }
 

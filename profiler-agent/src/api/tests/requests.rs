@@ -2,9 +2,9 @@
 
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
-    MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
-    RequestSample, RequestSpan, RequestTable, RequestTimeline, SampleReason, SeenBy, Sidecar,
-    SidecarTimes, Spread, Tally, TaskState, Timings, TlsSeen, UpstreamHeader, Window,
+    EdgeCount, MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge,
+    RequestPlace, RequestSample, RequestSpan, RequestTable, RequestTimeline, SampleReason, SeenBy,
+    Sidecar, SidecarTimes, Spread, Tally, TaskState, Timings, TlsSeen, UpstreamHeader, Window,
 };
 use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
@@ -62,6 +62,17 @@ pub(super) fn table() -> RequestTable {
             all: vec![RequestSpan::default(), span.clone()],
             edges: vec![(0, vec![span])],
         },
+        counted: vec![EdgeCount {
+            edge: 0,
+            seen_by: SeenBy::Server,
+            outcomes: Outcomes {
+                ok: 8,
+                server_error: 2,
+                ..Outcomes::default()
+            },
+            latency_ns: spread(&[1000]),
+            is_exact: true,
+        }],
         edges: vec![RequestEdge {
             key: key.clone(),
             client_port: Some(40_000),
@@ -214,6 +225,12 @@ async fn operations_say_who_asked_whom_what_and_how_it_went() {
     assert_eq!(latency["p99"], 9000);
     assert_eq!(latency["sum"], 12_000);
     assert_eq!(operation["server"], Value::Null);
+    let counted = &result["counted"][0];
+    assert_eq!(counted["edge"]["id"], operation["edge"]["id"]);
+    let said = ["count", "errors", "exact", "counted_from"].map(|name| counted[name].clone());
+    assert_eq!(json!(said), json!([10, 2, true, "server"]));
+    assert_eq!(counted["errors_by_class"]["server"], 2);
+    assert_eq!(counted["latency_ns"]["p50"], 1000);
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ pub(super) fn current_pid() -> u32 {
 /// Remembers the running task as the user of the connection.
 #[inline(always)]
 pub(super) fn use_by_current(connection: &mut Connection) {
-    let user = bpf_get_current_pid_tgid() >> 32;
+    let user = (bpf_get_current_pid_tgid() >> 32) as u32;
     if connection.user != user {
         let pid = current_pid();
         if connection.pid != 0 && connection.pid != pid {

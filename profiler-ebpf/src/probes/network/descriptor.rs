@@ -53,8 +53,7 @@ pub(super) fn is_compat() -> bool {
     }
     // SAFETY: a helper without arguments.
     let task = TypedPtr::new(unsafe { bpf_get_current_task_btf() });
-    let status: u32 = task.untyped().read(calls!(task_compat)).unwrap_or(0);
-    status & mask != 0
+    task.member::<u32>(calls!(task_compat)) & mask != 0
 }
 
 /// The socket that a descriptor of the running process stands for; `None` for other files.

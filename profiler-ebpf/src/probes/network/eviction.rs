@@ -8,13 +8,17 @@
 
 use profiler_common::{
     header::{KIND_CONNECTION, RecordHeader},
+    http::ANSWERED,
     network::{
         CLAIMED, Connection, EVICTION_MARK, FLAG_COMPLETE, FLAG_EVICTED, FLAG_GONE, FLAG_JOINED,
         MARKED, STAYS,
     },
 };
 
-use super::connection::{CONNECTIONS, ENDED, exchange, now};
+use super::{
+    connection::{CONNECTIONS, ENDED, exchange, now},
+    http,
+};
 use crate::emit::Urgency;
 
 /// What the agent hands over.
@@ -42,6 +46,10 @@ pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
     }
     if exchange(&mut connection.leaving, MARKED, CLAIMED) != MARKED {
         return 0;
+    }
+    if connection.http & ANSWERED != 0 {
+        let noted = http::settle(connection) as u32;
+        connection.http = connection.http & !ANSWERED | noted;
     }
     connection.flags |= FLAG_EVICTED;
     connection.header = RecordHeader {

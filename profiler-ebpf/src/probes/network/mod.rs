@@ -20,6 +20,7 @@ mod calls;
 mod connection;
 mod descriptor;
 mod eviction;
+mod http;
 mod lifecycle;
 mod segments;
 mod names;

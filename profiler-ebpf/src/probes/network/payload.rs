@@ -12,11 +12,11 @@ use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, KIND_PIECE_END, RecordHeader},
     network::{ANNOUNCED, Connection, DIRECTION_CLIENT, DIRECTION_UNKNOWN, FLAG_JOINED},
     payload::{
-        CAPTURE_CAPTURED, CAPTURE_DEFAULT, CAPTURE_PLAINTEXT, CAPTURE_STEADY, CAPTURE_STOP,
-        CAPTURE_TO_SERVER, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS, PIECE_FOLLOWS,
-        PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
-        PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES,
-        SCRATCH_SENT, Sampling, client_port,
+        CAPTURE_BEFORE, CAPTURE_CAPTURED, CAPTURE_DEFAULT, CAPTURE_PLAINTEXT, CAPTURE_STEADY,
+        CAPTURE_STOP, CAPTURE_TO_SERVER, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
+        PIECE_FOLLOWS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT,
+        PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS,
+        SCRATCH_BYTES, SCRATCH_SENT, Sampling, client_port,
     },
 };
 
@@ -257,6 +257,7 @@ pub(super) fn piece<const AREA: u32>(
 ) -> u64 {
     let at_ns = now();
     if !is_announced(connection, at_ns) {
+        scratch.head.captured = 0;
         return 0;
     }
     let moved = Moved {
@@ -373,7 +374,10 @@ fn announce(connection: &Connection, at_ns: u64) -> u64 {
     announced.network_namespace = connection.network_namespace;
     announced.direction = connection.direction;
     announced.flags = connection.flags;
-    announced.family = connection.family;
+    if connection.capture_bytes & CAPTURE_BEFORE != 0 {
+        announced.flags |= FLAG_JOINED;
+    }
+    announced.family = u32::from(connection.family);
     announced.protocol = TCP;
     announced.pid = connection.pid;
     announced.local_port = connection.local_port;

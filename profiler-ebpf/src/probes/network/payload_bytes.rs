@@ -21,6 +21,7 @@ use aya_ebpf::{
     maps::{Array, LruHashMap},
 };
 use profiler_common::{
+    http::{FIRST_BYTES, First},
     network_calls::SYSTEM_CALLS,
     payload::{
         MAX_PARTS, MAX_PIECE_BYTES, MESSAGE_CALL_ENTRIES, MessageCall, PLACE_BUFFER_FROM,
@@ -104,6 +105,60 @@ impl Source {
         // SAFETY: as above.
         unsafe { bpf_probe_read_user(address as *const [u64; WORDS]) }.ok()
     }
+}
+
+/// The first bytes of a piece that was just put together; none where it has none.
+#[inline(always)]
+pub(super) fn first_of_piece(scratch: &Scratch) -> First {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = scratch.bytes;
+    First {
+        words: [
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
+        ],
+        known: captured(scratch).min(FIRST_BYTES as u32),
+    }
+}
+
+/// The first bytes of what was moved, where that many lie in the first part; else the first eight.
+///
+/// They are read onto the stack: into the memory of a map the kernel looks whether that may be written, which takes longer
+/// than the copy (`CONFIG_HARDENED_USERCOPY`).
+#[inline(always)]
+pub(super) fn first_bytes(source: &Source, bytes: u64) -> Option<First> {
+    let (place, mut address) = (source.place, source.memory);
+    if place == PLACE_NONE {
+        return None;
+    }
+    let mut length = bytes;
+    if place == PLACE_MESSAGE {
+        let message = address.wrapping_add(MESSAGE_PARTS) as *const u64;
+        // SAFETY: the helper checks the address.
+        address = unsafe { bpf_probe_read_user(message) }.ok()?;
+    }
+    if place == PLACE_MESSAGE || place == PLACE_PARTS {
+        // SAFETY: as above.
+        let part = unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()?;
+        address = part[0];
+        length = length.min(part[1]);
+    }
+    if length >= FIRST_BYTES as u64 {
+        // SAFETY: as above.
+        let words = unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()?;
+        return Some(First {
+            words,
+            known: FIRST_BYTES as u32,
+        });
+    }
+    if length < 8 {
+        return None;
+    }
+    // SAFETY: as above.
+    let word = unsafe { bpf_probe_read_user(address as *const u64) }.ok()?;
+    Some(First {
+        words: [word, 0],
+        known: 8,
+    })
 }
 
 /// Finds where the bytes are that the socket has just moved by `bytes`.

@@ -4,14 +4,16 @@
 //! wants payload the kernel's verifier takes it out of them.
 
 use profiler_common::{
+    http::First,
     network::{Connection, FLAG_JOINED},
-    payload::{LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{CAPTURE_BEFORE, LARGE_WRITE_BYTES, PIECES_BEFORE, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
     connection::{add, now},
+    http,
     payload::{self, Part, payload},
-    payload_bytes::find_source,
+    payload_bytes::{find_source, first_bytes, first_of_piece},
     socket::Socket,
     tls, tls_memory,
 };
@@ -83,12 +85,18 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         None
     };
     let turn = payload::turn_of(connection, AREA == SCRATCH_SENT, part.offset == 0);
+    if !turn.sampling.is_open() {
+        connection.capture_bytes |= CAPTURE_BEFORE;
+        payload::count(PIECES_BEFORE);
+        return;
+    }
     let is_wanted = turn.is_captured && !payload::is_stopped(connection.capture_bytes);
     if is_wanted || (turn.is_captured && call.is_some()) {
         add(&mut connection.captured_bytes, part.bytes);
     }
     let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
-    if call.is_none() && !is_wanted && !may_match {
+    let is_counted = http::wants(connection, AREA == SCRATCH_SENT);
+    if call.is_none() && !is_wanted && !may_match && !is_counted {
         return;
     }
     let Some(scratch) = payload::scratch(AREA) else {
@@ -111,7 +119,23 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         tls_memory::sent(connection, &scratch.source);
     }
     // Where the plaintext is known, what goes over the wire is not wanted.
-    if is_wanted && !(tls::is_watched() && tls::is_bound(connection.cookie)) {
+    let is_piece = is_wanted && !(tls::is_watched() && tls::is_bound(connection.cookie));
+    if is_piece {
         payload::piece::<AREA>(connection, scratch, &part, turn);
+    }
+    if is_counted {
+        let of_piece = if is_piece {
+            first_of_piece(scratch)
+        } else {
+            First::NONE
+        };
+        let first = if of_piece.known == 0 {
+            first_bytes(&scratch.source, part.bytes).unwrap_or(First::NONE)
+        } else {
+            of_piece
+        };
+        let [word, next] = first.words;
+        let how = http::how(first.known, AREA == SCRATCH_SENT);
+        http::note(connection, &part, word, next, how);
     }
 }

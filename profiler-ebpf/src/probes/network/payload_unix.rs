@@ -44,7 +44,7 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
             add_one(&mut entry.pieces_lost);
             return 0;
         }
-        entry.announced = ANNOUNCED;
+        entry.announced = u32::from(ANNOUNCED);
     }
     let Some(scratch) = payload::scratch(AREA) else {
         return 0;

@@ -203,7 +203,7 @@ impl Socket {
     #[inline(always)]
     pub(super) fn describe(self, connection: &mut Connection) {
         let family = self.family();
-        connection.family = u32::from(family);
+        connection.family = family;
         connection.local_port = self.local_port();
         connection.remote_port = self.remote_port();
         self.addresses(family, &mut connection.local, &mut connection.remote);

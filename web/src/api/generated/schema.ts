@@ -2402,6 +2402,30 @@ export interface components {
                 number
             ] | null;
         };
+        /** @description Requests of HTTP/1 without TLS on one edge, each counted once. Upgrades are left out. */
+        readonly RequestCount: {
+            /**
+             * Format: int64
+             * @description Requests that are over.
+             */
+            readonly count: number;
+            /** @description The end whose sockets counted. */
+            readonly counted_from: components["schemas"]["RequestEnd"];
+            readonly edge: components["schemas"]["RequestEdge"];
+            /** Format: int64 */
+            readonly errors: number;
+            /** @description A request is broken here if its connection ended before the answer began. */
+            readonly errors_by_class: components["schemas"]["RequestErrors"];
+            /** @description No request is known to be missing; else there may be more. */
+            readonly exact: boolean;
+            /** @description From the first byte of the request to the last one of the answer, in steps of 64 ns. */
+            readonly latency_ns: components["schemas"]["RequestValues"];
+            /**
+             * Format: int64
+             * @description Their answers could not be read.
+             */
+            readonly unknown: number;
+        };
         /** @description From which process to which. */
         readonly RequestEdge: {
             /** @description Its port is null for several connections. */
@@ -3290,6 +3314,8 @@ export interface components {
             };
             /** @description Names of the containers of these edges, by id; those that nobody has named are missing. */
             readonly containers: components["schemas"]["BTreeMap"];
+            /** @description Requests of HTTP/1 without TLS by edge, counted in the kernel, whatever was captured. Most first. */
+            readonly counted: readonly components["schemas"]["RequestCount"][];
             /** @description The stored result cannot be read: nothing here was counted. */
             readonly damaged: boolean;
             readonly incomplete: components["schemas"]["RequestGaps"];
@@ -3799,6 +3825,7 @@ export type ProgramKind = components['schemas']['ProgramKind'];
 export type Readiness = components['schemas']['Readiness'];
 export type RequestBody = components['schemas']['RequestBody'];
 export type RequestBounds = components['schemas']['RequestBounds'];
+export type RequestCount = components['schemas']['RequestCount'];
 export type RequestEdge = components['schemas']['RequestEdge'];
 export type RequestEnd = components['schemas']['RequestEnd'];
 export type RequestErrors = components['schemas']['RequestErrors'];

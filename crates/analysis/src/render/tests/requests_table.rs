@@ -4,7 +4,7 @@ use profiler_protocols::Protocol;
 
 use super::*;
 use profiler_model::{
-    Address, EdgeKey, Outcomes, Tally, Timings, TlsFileReport, UpstreamHeader, Window,
+    Address, EdgeKey, Outcomes, SeenBy, Tally, Timings, TlsFileReport, UpstreamHeader, Window,
 };
 
 #[test]
@@ -124,6 +124,42 @@ fn a_screen_has_only_so_many_rows() {
 fn nothing_is_said_as_such() {
     let found = text(&RequestTable::default());
     assert!(found.contains("no requests were seen"), "{found}");
+}
+
+#[test]
+fn what_the_kernel_counted_is_said_where_operations_are_estimates() {
+    let mut counted = table(vec![operation("/", 5)]);
+    counted.counted = [(true, 7), (false, 3)]
+        .map(|(is_exact, ok)| EdgeCount {
+            edge: 0,
+            seen_by: SeenBy::Client,
+            outcomes: Outcomes {
+                ok,
+                client_error: 1,
+                ..Outcomes::default()
+            },
+            latency_ns: spread(&[1_500_000]),
+            is_exact,
+        })
+        .to_vec();
+    assert!(!text(&counted).contains("in the kernel"));
+    counted.counters.sampled_one_of = 4;
+    let found = text(&counted);
+    let (_, behind) = found.split_once("counted in the kernel:\n").unwrap();
+    let lines: Vec<Vec<&str>> = behind
+        .lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect();
+    assert_eq!(lines[0], COUNTED_HEADER);
+    let p50 = "1.50 ms";
+    assert_eq!(lines[1][2], "8", "{found}");
+    assert_eq!((lines[1][4], lines[1][5]), ("1", p50), "{found}");
+    assert_eq!(lines[2][2], "4 or more", "{found}");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use profiler_model::{RequestCounters, RequestTable, Window};
 
 use super::Tracker;
 use crate::requests::{
-    decoded_stream::StopReason, operations::Sampling, socket_requests::SocketRequests,
+    decoded_stream::StopReason,
+    operations::{Rows, Sampling},
+    socket_requests::SocketRequests,
 };
 
 impl Tracker {
@@ -14,7 +16,12 @@ impl Tracker {
             fewest: counters.sampled_one_of,
             tls_is_steady: self.source.tls_is_steady,
         };
-        let (edges, mut operations, places) = self.operations.rows(sampling);
+        let Rows {
+            edges,
+            mut operations,
+            counted,
+            places,
+        } = self.operations.rows(sampling);
         if counters.lost_pieces > 0 || counters.refused_connections > 0 {
             // Each count is too low by an unknown amount.
             for operation in &mut operations {
@@ -29,6 +36,7 @@ impl Tracker {
             samples: self.samples.rows(&places, self.epoch_ns),
             samples_left_out: self.samples.left_out,
             timeline: self.timeline.rows(&places),
+            counted,
             sidecars: self.sidecars.rows(),
             counters,
             tls: None,

@@ -1,13 +1,14 @@
 //! Values of requests in buckets.
 
-use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::{Bounds, Spread};
 
 /// How many values there are, and how large. Percentiles are the upper bound of the bucket that the
 /// value is in, which is at most 6.25 % above it; `bounds` has both bounds.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RequestValues {
+pub struct RequestValues {
     count: u64,
     sum: u64,
     /// Null without values, as the others.
@@ -45,11 +46,11 @@ struct RequestBounds {
     p999: Option<[u64; 2]>,
 }
 
-impl From<&model::Spread> for RequestValues {
-    fn from(spread: &model::Spread) -> Self {
+impl From<&Spread> for RequestValues {
+    fn from(spread: &Spread) -> Self {
         let bounds = |thousandths| {
             let found = spread.percentile(thousandths);
-            found.map(|model::Bounds { from, to }| [from, to])
+            found.map(|Bounds { from, to }| [from, to])
         };
         let bounds = RequestBounds {
             p50: bounds(500),
@@ -71,7 +72,7 @@ impl From<&model::Spread> for RequestValues {
             bounds,
             buckets: spread
                 .buckets()
-                .map(|(model::Bounds { from, to }, times)| [from, to, times])
+                .map(|(Bounds { from, to }, times)| [from, to, times])
                 .collect(),
         }
     }
