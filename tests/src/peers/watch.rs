@@ -256,7 +256,8 @@ impl Report {
         counted.iter().all(|entry| entry["exact"] == true)
     }
 
-    /// Where every request was decoded, the kernel counted as many of HTTP/1, with as many errors.
+    /// Where every request was decoded, the kernel counted as many of HTTP/1, with as many errors. By server: a connection
+    /// may turn out to be of another client once its requests are counted.
     fn check_counts(&self) -> Result<()> {
         let json = &self.json;
         let incomplete = &json["incomplete"];
@@ -266,21 +267,28 @@ impl Report {
                 .into_iter()
                 .all(|counter| incomplete[counter] == 0);
         let counted = json["counted"].as_array().context("no counts")?;
-        for entry in counted
-            .iter()
-            .filter(|entry| is_whole && entry["exact"] == true)
-        {
-            let mut decoded = [0; 4];
-            for operation in json["operations"].as_array().context("no operations")? {
-                let is_of = operation["edge"]["id"] == entry["edge"]["id"]
-                    && operation["protocol"] == "http1"
-                    && operation["tls"] == false;
-                for (sum, more) in decoded.iter_mut().zip(Self::outcomes(operation)?) {
-                    *sum += if is_of { more } else { 0 };
-                }
+        let operations = json["operations"].as_array().context("no operations")?;
+        let server_of = |entry: &Value| {
+            let server = &entry["edge"]["server"];
+            ["address", "port", "pid"].map(|name| server[name].clone())
+        };
+        let servers: Vec<[Value; 3]> = counted.iter().map(server_of).collect();
+        for server in servers.iter().filter(|_| is_whole) {
+            let of_server: Vec<&Value> = counted
+                .iter()
+                .filter(|entry| server_of(entry) == *server)
+                .collect();
+            if !Self::are_exact(&of_server) {
+                continue;
             }
-            let [all, by_client, by_server, broken] = Self::outcomes(entry)?;
-            let said = format!("counted {entry}, decoded {decoded:?}: {}", self.losses());
+            let is_plain = |entry: &&Value| entry["protocol"] == "http1" && entry["tls"] == false;
+            let decoded = operations.iter().filter(is_plain);
+            let decoded = Self::sum(decoded.filter(|entry| server_of(entry) == *server))?;
+            let [all, by_client, by_server, broken] = Self::sum(of_server.iter().copied())?;
+            let said = format!(
+                "counted {of_server:?}, decoded {decoded:?}: {}",
+                self.losses()
+            );
             ensure!(all == decoded[0], "{said}");
             // An answer that breaks off is one by its status where nothing but its beginning was looked at.
             if broken == decoded[3] {
@@ -288,6 +296,17 @@ impl Report {
             }
         }
         Ok(())
+    }
+
+    /// [`Self::outcomes`] of all entries.
+    fn sum<'a>(entries: impl Iterator<Item = &'a Value>) -> Result<[u64; 4]> {
+        let mut sums = [0; 4];
+        for entry in entries {
+            for (sum, more) in sums.iter_mut().zip(Self::outcomes(entry)?) {
+                *sum += more;
+            }
+        }
+        Ok(sums)
     }
 
     /// All, client errors, server errors, broken.
