@@ -154,12 +154,11 @@ pub const fn take(http: u32, moved: Moved, first: First) -> (u32, Said) {
         return decide(http, moved, first);
     }
     if moved.is_sent == (end == AT_CLIENT) {
-        // Else more of a request that is answered already.
         if is_request(first) {
             return (asked(http, first), Said::Request);
         }
-        let is_readable = first.known >= 8;
-        return (http | if is_readable { 0 } else { UNSURE }, Said::Nothing);
+        // More of a request that is answered already, or one that is not known as such.
+        return (http | UNSURE, Said::Nothing);
     }
     answer(http, moved.bytes, first)
 }
@@ -171,15 +170,16 @@ const fn decide(http: u32, moved: Moved, first: First) -> (u32, Said) {
         return (asked(http, first) | end, Said::Request);
     }
     if moved.is_first {
-        let is_readable = first.known >= 8;
-        return (NONE | if is_readable { 0 } else { UNSURE }, Said::Nothing);
+        let unsure = if is_something_else(first) { 0 } else { UNSURE };
+        return (NONE | unsure, Said::Nothing);
     }
     // In the middle of something.
     let tries = http >> TRIES_SHIFT;
     if tries >= LAST_TRY {
-        return (NONE, Said::Nothing);
+        return (NONE | UNSURE, Said::Nothing);
     }
-    (http + (1 << TRIES_SHIFT), Said::Nothing)
+    let unsure = if first.known < 8 { UNSURE } else { 0 };
+    ((http | unsure) + (1 << TRIES_SHIFT), Said::Nothing)
 }
 
 #[inline]
@@ -278,6 +278,15 @@ const fn is_request(first: First) -> bool {
         at += 1;
     }
     false
+}
+
+/// Whether the first bytes of a connection are certainly none of HTTP/1: no method that is not known here, nor an empty line.
+#[inline]
+const fn is_something_else(first: First) -> bool {
+    const HTTP2: [u8; 8] = *b"PRI * HT";
+    let [byte, ..] = first.words[0].to_ne_bytes();
+    let is_text = byte.is_ascii_uppercase() || byte == b'\r' || byte == b'\n';
+    first.known >= 8 && (!is_text || first.words[0] == word(HTTP2))
 }
 
 #[inline]

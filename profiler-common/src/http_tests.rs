@@ -123,8 +123,13 @@ fn bodies_are_no_requests() {
     // Refused early, and sent on.
     socket.asks("POST /upload HTTP/1.1\r\n\r\n");
     socket.answers("HTTP/1.1 413 Content Too Large\r\n\r\n");
-    socket.asks("more of the body");
     assert_eq!(socket.http & UNSURE, 0);
+    socket.asks("more of the body");
+    assert_ne!(
+        socket.http & UNSURE,
+        0,
+        "it may be a request that is not known as such"
+    );
     assert_eq!(socket.requests, 2);
     socket.has(&[2, 4]);
 }
@@ -170,7 +175,17 @@ fn what_speaks_something_else_is_left_alone() {
         assert!(looks(socket.http, true));
         socket.asks("*1\r\n$4\r\nPING\r\n");
     }
-    assert_eq!(socket.http, NONE);
+    assert_eq!(
+        socket.http,
+        NONE | UNSURE,
+        "or it was in the middle of a long body"
+    );
+    // Methods that are not known here, and empty lines before requests.
+    for text in ["PURGE /x HTTP/1.1\r\n\r\n", "\r\nGET / HTTP/1.1\r\n\r\n"] {
+        let mut socket = Socket::new(false, false);
+        socket.asks(text);
+        assert_eq!(socket.http, NONE | UNSURE, "{text:?}");
+    }
 }
 
 #[test]
@@ -243,4 +258,28 @@ fn times_lie_in_their_buckets() {
         assert_eq!(time_bucket(from - 1), last, "{from}");
         last = bucket as usize;
     }
+}
+
+/// Of a connection that left the kernel's table and came back.
+#[cfg(feature = "user")]
+#[test]
+fn what_was_known_of_a_connection_stays_known() {
+    use crate::network::Connection;
+
+    let joined = |earlier, later| {
+        let of = |http| Connection {
+            http,
+            ..Connection::default()
+        };
+        of(earlier).joined(&of(later)).http
+    };
+    assert_eq!(joined(AT_SERVER | COUNTED, 0), AT_SERVER | COUNTED);
+    let asked_again = joined(AT_SERVER | COUNTED, AT_SERVER | ASKED);
+    assert_eq!(asked_again, AT_SERVER | COUNTED | ASKED);
+    let forgotten = joined(AT_CLIENT | COUNTED, NONE);
+    assert_eq!(forgotten, AT_CLIENT | COUNTED | UNSURE);
+    let lost = joined(AT_CLIENT | ASKED, AT_CLIENT);
+    assert_eq!(lost, AT_CLIENT | UNSURE);
+    let upgraded = joined(AT_SERVER | SWITCHED, NONE);
+    assert_eq!(upgraded, AT_SERVER | SWITCHED);
 }

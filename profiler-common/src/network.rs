@@ -492,17 +492,22 @@ impl Connection {
 
     /// [`Connection::http`] of both. A request that was under way is not counted by either.
     fn http_with(&self, later: &Self) -> u32 {
-        let lost = if self.http & http::ASKED == 0 {
-            0
-        } else {
+        let is_known = |http: u32| matches!(http & http::END, http::AT_CLIENT | http::AT_SERVER);
+        let is_forgotten = is_known(self.http) && !is_known(later.http);
+        // What is said after an upgrade is none of it; else something may have been missed.
+        let is_lost =
+            self.http & http::ASKED != 0 || is_forgotten && later.http & http::END == http::NONE;
+        let unsure = if is_lost && self.http & http::SWITCHED == 0 {
             http::UNSURE
-        };
-        let end = if matches!(later.http & http::END, http::AT_CLIENT | http::AT_SERVER) {
-            0
         } else {
-            self.http & http::END
+            0
         };
-        later.http | self.http & (http::COUNTED | http::UNSURE) | end | lost
+        let later = if is_forgotten {
+            later.http & !http::END | self.http & http::END
+        } else {
+            later.http
+        };
+        later | self.http & (http::COUNTED | http::UNSURE | http::SWITCHED) | unsure
     }
 
     /// The bytes as they lie in the kernel's table.

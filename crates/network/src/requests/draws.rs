@@ -121,7 +121,7 @@ impl Draws {
         whole: u64,
     ) -> Option<u64> {
         all.variance(1)?;
-        if estimated == 0 {
+        if estimated == 0 || all.drawn == 0 {
             return None;
         }
         let share = float(part) / float(estimated);

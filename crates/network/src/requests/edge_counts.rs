@@ -65,11 +65,15 @@ impl EdgeCounts {
         self.is_contradicted |= other.is_contradicted;
     }
 
-    /// What the end counted that counted more, the client's where both counted the same. `None`: there were no requests.
+    /// What the end counted that counted more; where both counted the same the one that is sure, or the client's. `None`: there
+    /// were no requests.
     pub(super) fn sum(&self) -> Option<HttpEnd> {
         let mut all = self.ended.clone();
         all.merge(&self.open);
-        let count = |end: &Option<HttpEnd>| end.as_ref().map_or(0, |end| end.outcomes.all());
+        let count = |end: &Option<HttpEnd>| {
+            end.as_ref()
+                .map_or((0, false), |end| (end.outcomes.all(), end.is_sure))
+        };
         let end = if count(&all.server) > count(&all.client) {
             all.server
         } else {

@@ -246,7 +246,7 @@ impl Operations {
 
     /// The kernel counted fewer requests of a connection of the edge than there were.
     pub(super) fn contradict(&mut self, edge: &EdgeKey) {
-        if let Some(counts) = self.counts_of(edge) {
+        if let Some(counts) = self.counted.get_mut(edge) {
             counts.contradict();
         }
     }
@@ -359,7 +359,8 @@ fn share_out(whole: u64, operations: &mut [Operation], draws: &[Option<&Draws>])
     let rows = operations.iter_mut().zip(draws);
     let rows: Vec<_> = rows.filter(|(row, _)| is_plain_http1(row)).collect();
     let estimated: u64 = rows.iter().map(|(row, _)| row.tally.count).sum();
-    if estimated == 0 {
+    let is_certain = rows.iter().all(|(row, _)| row.tally.is_certain());
+    if estimated == 0 || is_certain {
         return;
     }
     let mut all = Draws::default();

@@ -730,3 +730,23 @@ fn estimates_add_up_to_what_the_kernel_counted_and_their_intervals_hold() {
     let half = halves / ROUNDS;
     assert!(half < 600, "{half}");
 }
+
+/// All requests of the edge came while everything was captured, in a task that sampled at another time.
+#[test]
+fn what_was_captured_whole_has_no_interval_out_of_nothing() {
+    let mut operations = Operations::default();
+    for _ in 0..3 {
+        add(&mut operations, &edge(2), get("/"));
+    }
+    operations.cover([counted(3, true)].iter(), 2000);
+    let (_, sampled, _) = rows(&operations, 8);
+    assert_eq!(sampled[0].tally.interval(), (3, None));
+    let mut whole = counted(3, true);
+    whole.traffic = Some(Traffic {
+        moved: 900,
+        captured: 900,
+    });
+    operations.cover([whole].iter(), 3000);
+    let (_, known, _) = rows(&operations, 8);
+    assert_eq!(known[0].tally.interval(), (3, Some(3)));
+}

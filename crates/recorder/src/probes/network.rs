@@ -20,7 +20,7 @@ use std::{
 use profiler_common::{
     config::ProbeConfig,
     http::HttpCounts,
-    network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
+    network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS, REFUSED},
     network_calls::CallTimes,
 };
 use profiler_host::process::ProcessTable;
@@ -397,6 +397,8 @@ impl NetworkSession {
             .read(&self.object, &self.table, &self.wanted, last)?;
         self.read();
         let counted_ns = detached_ns.unwrap_or_else(monotonic_ns);
+        // Before the connections: a request that becomes one of these meanwhile is missing, and not there twice.
+        let mut http = self.http_counts()?;
         let entries = self.entries(last)?;
         let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
         let mut open: Vec<Flow> = entries
@@ -417,7 +419,6 @@ impl NetworkSession {
             keys.entry(key.cookie).or_insert_with(Vec::new).push(key);
         }
         let mut times = self.times()?;
-        let mut http = self.http_counts()?;
         let now_ns = monotonic_ns();
         self.close_ended();
         self.closed = 0;
@@ -514,10 +515,17 @@ impl NetworkSession {
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
         let part = match requests {
-            Some(table) => Part::Requests(recording::Requests {
-                edges: result,
-                table,
-            }),
+            Some(mut table) => {
+                // What did not fit the table of connections was not counted.
+                let is_whole = result.lost_events == 0 && counters.of(REFUSED) == 0;
+                for counted in &mut table.counted {
+                    counted.is_exact &= is_whole;
+                }
+                Part::Requests(recording::Requests {
+                    edges: result,
+                    table,
+                })
+            }
             None => Part::Edges(result),
         };
         // Pods that fit the target's selector by now.
