@@ -204,6 +204,7 @@ impl Tracker {
     pub fn edges(&mut self, edge_of_connection: &HashMap<u64, EdgeOfConnection>, now_ns: u64) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
+        let mut contradicted: HashSet<EdgeKey> = HashSet::new();
         for (cookie, socket) in &mut self.sockets {
             let confirmed = edge_of_connection.get(cookie).map(|edge_of| &edge_of.edge);
             socket.is_guess &= confirmed.is_none();
@@ -212,7 +213,7 @@ impl Tracker {
             if socket.is_more_than(of)
                 && let Some(edge) = &found
             {
-                self.operations.contradict(edge);
+                contradicted.insert(edge.clone());
             }
             let known = std::mem::replace(&mut socket.edge, found.clone());
             if let (Some(known), Some(found)) = (known, found) {
@@ -231,6 +232,9 @@ impl Tracker {
             }
         }
         self.operations.cover(edge_of_connection.values(), now_ns);
+        for edge in contradicted {
+            self.operations.contradict(&edge);
+        }
     }
 
     /// What the kernel side should do from now on, since the last call.
