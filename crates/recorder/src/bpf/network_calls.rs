@@ -1,6 +1,8 @@
 //! System calls on sockets: which they are, and where the kernel keeps what their programs read. Whether they are watched
 //! is said by `call_plan`.
 
+use std::collections::HashMap;
+
 use btf_rs::Btf;
 use profiler_common::network_calls::{
     CALL_ACCEPT, CALL_COUNTERS, CALL_READ, CALL_RECVFROM, CALL_RECVMMSG, CALL_RECVMSG,
@@ -117,12 +119,8 @@ impl LoadedObject {
     }
 
     /// Times of calls by the cookie of their connection.
-    pub fn call_times(&self) -> Result<Vec<(u64, CallTimes)>, LoadError> {
-        let mut found = Vec::new();
-        self.read_map(CALL_TIMES, |cookie: u64, times: CallTimes| {
-            found.push((cookie, times));
-        })?;
-        Ok(found)
+    pub fn call_times(&self) -> Result<HashMap<u64, CallTimes>, LoadError> {
+        self.by_cookie(CALL_TIMES)
     }
 
     /// Takes out the times of a connection that has ended.

@@ -1,5 +1,7 @@
 //! The kernel side of payload: what it needs to know, its ring buffer, and what is ordered of it.
 
+use std::collections::HashMap;
+
 use aya::{
     maps::{Array, MapData, RingBuf},
     programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
@@ -178,12 +180,8 @@ impl CaptureControl {
 
 impl LoadedObject {
     /// Requests of HTTP/1 that are over, by the cookie of their connection.
-    pub fn http_counts(&self) -> Result<Vec<(u64, HttpCounts)>, LoadError> {
-        let mut found = Vec::new();
-        self.read_map(HTTP_COUNTS, |cookie: u64, counts: HttpCounts| {
-            found.push((cookie, counts));
-        })?;
-        Ok(found)
+    pub fn http_counts(&self) -> Result<HashMap<u64, HttpCounts>, LoadError> {
+        self.by_cookie(HTTP_COUNTS)
     }
 
     /// Takes out the requests of a connection that has ended.

@@ -1,6 +1,6 @@
 //! Tables that the kernel side shares with the agent, and its counters.
 
-use std::os::fd::AsFd as _;
+use std::{collections, os::fd::AsFd as _};
 
 use aya::maps::{HashMap, Map, MapError, PerCpuArray, PerCpuValues};
 use profiler_common::{counter::COUNTERS, header::Pod, on_cpu::CountKey};
@@ -100,6 +100,18 @@ impl LoadedObject {
             return Err(LoadError::NoMap(name));
         };
         Ok(batch::read(data.fd().as_fd(), visit)?)
+    }
+
+    /// The same for a map of connections, by their cookies.
+    pub(super) fn by_cookie<V: Pod>(
+        &self,
+        name: &'static str,
+    ) -> Result<collections::HashMap<u64, V>, LoadError> {
+        let mut found = collections::HashMap::new();
+        self.read_map(name, |cookie: u64, value: V| {
+            found.insert(cookie, value);
+        })?;
+        Ok(found)
     }
 
     /// Adds an entry for a socket that is older than the programs, unless they have met it by now.

@@ -555,7 +555,7 @@ impl NetworkSession {
         if !self.links.plan().timed {
             return Ok(HashMap::new());
         }
-        Ok(self.object.call_times()?.into_iter().collect())
+        self.object.call_times()
     }
 
     /// Requests of HTTP/1 so far, by connection.
@@ -563,7 +563,7 @@ impl NetworkSession {
         if self.requests.is_none() {
             return Ok(HashMap::new());
         }
-        Ok(self.object.http_counts()?.into_iter().collect())
+        self.object.http_counts()
     }
 
     /// Hands a result over; false when there is no room for it.

@@ -179,9 +179,9 @@ struct RequestCount {
     errors: u64,
     /// A request is broken here if its connection ended before the answer began.
     errors_by_class: RequestErrors,
-    /// Their answers could not be read.
+    /// Their status could not be read.
     unknown: u64,
-    /// From the first byte of the request to the last one of the answer, in steps of 64 ns.
+    /// From the first byte of the request to the last one of the answer; `min`, `max` and `sum` are rounded down to 64 ns for each.
     latency_ns: RequestValues,
     /// The end whose sockets counted.
     counted_from: RequestEnd,

@@ -122,8 +122,7 @@ pub(super) fn first_of_piece(scratch: &Scratch) -> First {
 
 /// The first bytes of what was moved, where that many lie in the first part; else the first eight.
 ///
-/// They are read onto the stack: into the memory of a map the kernel looks whether that may be written, which takes longer
-/// than the copy (`CONFIG_HARDENED_USERCOPY`).
+/// They are read onto the stack, which the kernel knows at once as a place that may be written (`CONFIG_HARDENED_USERCOPY`).
 #[inline(always)]
 pub(super) fn first_bytes(source: &Source, bytes: u64) -> Option<First> {
     let (place, mut address) = (source.place, source.memory);

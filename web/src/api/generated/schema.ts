@@ -2418,11 +2418,11 @@ export interface components {
             readonly errors_by_class: components["schemas"]["RequestErrors"];
             /** @description No request is known to be missing; else there may be more. */
             readonly exact: boolean;
-            /** @description From the first byte of the request to the last one of the answer, in steps of 64 ns. */
+            /** @description From the first byte of the request to the last one of the answer; `min`, `max` and `sum` are rounded down to 64 ns for each. */
             readonly latency_ns: components["schemas"]["RequestValues"];
             /**
              * Format: int64
-             * @description Their answers could not be read.
+             * @description Their status could not be read.
              */
             readonly unknown: number;
         };
