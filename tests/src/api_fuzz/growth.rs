@@ -43,6 +43,8 @@ pub struct Held {
     pub reading: Reading,
     /// Open files by what they are.
     files: BTreeMap<String, u32>,
+    /// Threads by name.
+    threads: BTreeMap<String, u32>,
 }
 
 impl fmt::Display for Held {
@@ -64,11 +66,17 @@ impl fmt::Display for Held {
     }
 }
 
-/// Removes everything again and again until the agent holds the same three times in a row, and no more of the kernel than
-/// after the first round; what it holds when that takes too long shows in the comparison.
+/// Removes everything again and again until the agent holds the same three times in a row, no more of the kernel than
+/// after the first round and hardly more threads; what it holds when that takes too long shows in the comparison.
 pub(super) fn settle(agent: &Agent, began: Instant, first: Option<&Held>) -> Result<Held> {
     let since = Instant::now();
-    let most = first.map_or(u32::MAX, |first| first.reading.kernel_objects);
+    let has_let_go = |held: &Held| {
+        first.is_none_or(|first| {
+            let (before, now) = (&first.reading, &held.reading);
+            now.kernel_objects <= before.kernel_objects
+                && f64::from(now.threads) <= f64::from(before.threads) + THREADS
+        })
+    };
     let mut alike = 0;
     let mut last = held(agent, began)?;
     loop {
@@ -76,7 +84,7 @@ pub(super) fn settle(agent: &Agent, began: Instant, first: Option<&Held>) -> Res
         thread::sleep(PAUSE);
         let now = held(agent, began)?;
         let key = |held: &Held| (held.reading.kernel_objects, held.reading.descriptors);
-        let calm = left == 0 && now.reading.kernel_objects <= most && key(&now) == key(&last);
+        let calm = left == 0 && has_let_go(&now) && key(&now) == key(&last);
         alike = if calm { alike + 1 } else { 0 };
         if alike >= ALIKE || since.elapsed() >= SETTLED {
             return Ok(now);
@@ -89,7 +97,22 @@ fn held(agent: &Agent, began: Instant) -> Result<Held> {
     Ok(Held {
         reading: soak::read(agent, began)?,
         files: open_files(agent.pid())?,
+        threads: threads(agent.pid())?,
     })
+}
+
+/// Threads of a process by name, without numbers.
+fn threads(pid: u32) -> Result<BTreeMap<String, u32>> {
+    let folder = format!("/proc/{pid}/task");
+    let mut threads = BTreeMap::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("list {folder}"))? {
+        let path = entry.with_context(|| format!("list {folder}"))?.path();
+        // One that has ended meanwhile does not count.
+        if let Ok(name) = fs::read_to_string(path.join("comm")) {
+            *threads.entry(kind(name.trim())).or_default() += 1;
+        }
+    }
+    Ok(threads)
 }
 
 /// Open files of a process by what they are, without numbers.
@@ -151,22 +174,24 @@ pub(super) fn compare(held: &[Held]) -> Vec<String> {
     for (name, figure, bound) in figures {
         let (before, after) = (middle(first, figure), middle(last, figure));
         if after > before + bound {
-            let more = more_files(held);
+            let files = more(held, |held| &held.files);
+            let threads = more(held, |held| &held.threads);
             grown.push(format!(
-                "{name}: {before:.1}, then {after:.1}, more than {bound} above; open files that came: {more}"
+                "{name}: {before:.1}, then {after:.1}, more than {bound} above; open files that came: {files}; threads that \
+                 came: {threads}"
             ));
         }
     }
     grown
 }
 
-/// Open files of which the last round has more than the first.
-fn more_files(held: &[Held]) -> String {
+/// What the last round has more of than the first.
+fn more(held: &[Held], kinds: fn(&Held) -> &BTreeMap<String, u32>) -> String {
     let (Some(first), Some(last)) = (held.first(), held.last()) else {
         return String::new();
     };
-    let more = last.files.iter().filter_map(|(name, &count)| {
-        let before = first.files.get(name).copied().unwrap_or(0);
+    let more = kinds(last).iter().filter_map(|(name, &count)| {
+        let before = kinds(first).get(name).copied().unwrap_or(0);
         (count > before).then(|| format!("{} {name}", count - before))
     });
     more.collect::<Vec<_>>().join(", ")
@@ -189,6 +214,7 @@ mod tests {
                 store_mb: 0.0,
             },
             files: BTreeMap::from([("socket:[N]".to_owned(), descriptors)]),
+            threads: BTreeMap::new(),
         }
     }
 
