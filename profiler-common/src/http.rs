@@ -5,7 +5,11 @@
 //! other bytes have no say. What cannot be told this way is noted ([`UNSURE`]): the counts are then too low by an
 //! unknown number. Requests of which several are under way at once (pipelines) look like one.
 //!
+//! What begins as HTTP/2 is followed by its frames instead ([`crate::http2`]).
+//!
 //! Formats: RFC 9112, sections 3 and 4 (start lines), RFC 9110, 15.2 (interim answers) and 9.3.6 (`CONNECT`).
+
+use crate::http2;
 
 /// [`crate::network::Connection::http`]: which end the socket is.
 pub const END: u32 = 3;
@@ -31,9 +35,14 @@ pub const COUNTED: u32 = 1 << 7;
 const CLASS_SHIFT: u32 = 8;
 /// From the last answer on it speaks something else.
 pub const SWITCHED: u32 = 1 << 11;
-/// Pieces that did not show what the connection speaks.
+/// Pieces that did not show what the connection speaks, as long as it is [`UNDECIDED`].
 const TRIES_SHIFT: u32 = 12;
 const LAST_TRY: u32 = 15;
+/// It speaks HTTP/2. Beside it there are only [`END`], [`COUNTED`], [`UNSURE`] and [`SWITCHED`], which says here that the
+/// frames could not be followed.
+pub const HTTP2: u32 = 1 << 16;
+/// Among the pieces that did not show it there may have been one with requests of HTTP/2, which may begin within a piece.
+pub const PASSED_OVER: u32 = 1 << 17;
 
 /// First bytes of a piece that are looked at.
 pub const FIRST_BYTES: usize = 16;
@@ -57,7 +66,7 @@ const TIME_BUCKETS_MASK: usize = TIME_BUCKETS.next_power_of_two() - 1;
 /// Entries of the kernel's table of counts: one for each connection with more than one request.
 pub const HTTP_ENTRIES: u32 = 65_536;
 
-/// Requests of one connection that are over, but for the last one. Value of the kernel's table of counts.
+/// Requests of one connection that are over, in HTTP/1 but for the last one. Value of the kernel's table of counts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpCounts {
@@ -65,14 +74,16 @@ pub struct HttpCounts {
     pub sum_ns: u64,
     pub least_ns: u64,
     pub greatest_ns: u64,
-    /// By the first digit of the status; 0: not known.
+    /// By the first digit of the status; 0: not known, [`BROKEN`]: none.
     pub answers: [u32; CLASSES],
     /// By [`time_bucket`].
     pub times: [u32; TIME_BUCKETS],
 }
 
-/// First digits of statuses, and 0.
-pub const CLASSES: usize = 6;
+/// In the place of a first digit: a stream of HTTP/2 that was reset.
+pub const BROKEN: u32 = 6;
+/// Places for classes; the last one is not used.
+pub const CLASSES: usize = 8;
 
 impl Default for HttpCounts {
     fn default() -> Self {
@@ -108,6 +119,8 @@ pub struct Moved {
     pub is_sent: bool,
     /// The socket's first in any direction, and it was watched from its beginning.
     pub is_first: bool,
+    /// Which end it is, where that is known otherwise: [`AT_CLIENT`], [`AT_SERVER`] or [`UNDECIDED`].
+    pub end: u32,
     pub bytes: u64,
 }
 
@@ -120,12 +133,14 @@ pub enum Said {
     Request,
     /// A part of an answer.
     Answer,
+    /// The connection speaks HTTP/2.
+    Http2,
 }
 
 /// Whether the first bytes of a piece have a say.
 #[inline]
 pub const fn looks(http: u32, is_sent: bool) -> bool {
-    if http & SWITCHED != 0 {
+    if http & (SWITCHED | HTTP2) != 0 {
         return false;
     }
     match http & END {
@@ -169,17 +184,43 @@ const fn decide(http: u32, moved: Moved, first: First) -> (u32, Said) {
         let end = if moved.is_sent { AT_CLIENT } else { AT_SERVER };
         return (asked(http, first) | end, Said::Request);
     }
+    // The client's first piece may be the second one.
+    let is_preface = first.known >= 8 && http2::is_preface(first.words[0]);
+    let is_greeting = moved.is_first && first.known >= 8 && http2::is_greeting(first);
+    if is_preface || is_greeting {
+        let is_client = moved.is_sent == is_preface;
+        let end = if is_client { AT_CLIENT } else { AT_SERVER };
+        return (end | http & UNSURE | HTTP2 | COUNTED, Said::Http2);
+    }
     if moved.is_first {
         let unsure = if is_something_else(first) { 0 } else { UNSURE };
         return (NONE | unsure, Said::Nothing);
     }
     // In the middle of something.
-    let tries = http >> TRIES_SHIFT;
-    if tries >= LAST_TRY {
+    if http2::is_start(first) {
+        let end = match (moved.end, http2::is_of_answer(first)) {
+            (UNDECIDED, None) => UNDECIDED,
+            (UNDECIDED, Some(is_answer)) if is_answer == moved.is_sent => AT_SERVER,
+            (UNDECIDED, Some(_)) => AT_CLIENT,
+            (end, _) => end,
+        };
+        if end != UNDECIDED {
+            let unsure = if http & PASSED_OVER == 0 { 0 } else { UNSURE };
+            return (end | http & UNSURE | unsure | HTTP2 | COUNTED, Said::Http2);
+        }
+    }
+    let tries = http >> TRIES_SHIFT & LAST_TRY;
+    if tries == LAST_TRY {
         return (NONE | UNSURE, Said::Nothing);
     }
     let unsure = if first.known < 8 { UNSURE } else { 0 };
-    ((http | unsure) + (1 << TRIES_SHIFT), Said::Nothing)
+    // What a server says holds none.
+    let is_answer = moved.end != UNDECIDED && moved.is_sent == (moved.end == AT_SERVER);
+    let passed_over = if is_answer { 0 } else { PASSED_OVER };
+    (
+        (http | unsure | passed_over) + (1 << TRIES_SHIFT),
+        Said::Nothing,
+    )
 }
 
 #[inline]
@@ -283,10 +324,9 @@ const fn is_request(first: First) -> bool {
 /// Whether the first bytes of a connection are certainly none of HTTP/1: no method that is not known here, nor an empty line.
 #[inline]
 const fn is_something_else(first: First) -> bool {
-    const HTTP2: [u8; 8] = *b"PRI * HT";
     let [byte, ..] = first.words[0].to_ne_bytes();
     let is_text = byte.is_ascii_uppercase() || byte == b'\r' || byte == b'\n';
-    first.known >= 8 && (!is_text || first.words[0] == word(HTTP2))
+    first.known >= 8 && !is_text
 }
 
 #[inline]

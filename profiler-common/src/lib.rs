@@ -21,6 +21,7 @@ pub mod network;
 pub mod unix_sockets;
 pub mod network_calls;
 pub mod http;
+pub mod http2;
 pub mod payload;
 pub mod tls;
 pub mod process;

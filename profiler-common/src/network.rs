@@ -148,7 +148,7 @@ pub struct Connection {
     /// The kernel's own number of the process that used the connection last: tells without a
     /// search through PID namespaces whether [`Connection::pid`] is still right.
     pub user: u32,
-    /// What of HTTP/1 was said last, by the bits of [`crate::http`]. Only where payload is captured, as the next two.
+    /// What of HTTP was said last, by the bits of [`crate::http`]. Only where payload is captured.
     pub http: u32,
     pub received_bytes: u64,
     pub receive_wait_sum_ns: u64,
@@ -226,7 +226,8 @@ pub struct Connection {
     pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
-    /// How long it took until the last part of its answer so far, in units of [`crate::http::TOOK_UNIT_NS`].
+    /// How long it took until the last part of its answer so far, in units of [`crate::http::TOOK_UNIT_NS`]; of HTTP/2 the requests
+    /// that are under way.
     pub http_took: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],
@@ -495,15 +496,19 @@ impl Connection {
         let is_known = |http: u32| matches!(http & http::END, http::AT_CLIENT | http::AT_SERVER);
         let is_forgotten = is_known(self.http) && !is_known(later.http);
         // What is said after an upgrade is none of it; else something may have been missed.
-        let is_lost =
-            self.http & http::ASKED != 0 || is_forgotten && later.http & http::END == http::NONE;
+        let is_open = if self.http & http::HTTP2 == 0 {
+            self.http & http::ASKED != 0
+        } else {
+            self.http_took != 0
+        };
+        let is_lost = is_open || is_forgotten && later.http & http::END == http::NONE;
         let unsure = if is_lost && self.http & http::SWITCHED == 0 {
             http::UNSURE
         } else {
             0
         };
         let later = if is_forgotten {
-            later.http & !http::END | self.http & http::END
+            later.http & !http::END | self.http & (http::END | http::HTTP2)
         } else {
             later.http
         };

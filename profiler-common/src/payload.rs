@@ -25,6 +25,9 @@ pub const CAPTURE_PLAINTEXT: u32 = 1 << 30;
 /// Beside the number: the connection takes no turns ([`Sampling`]), because what it says builds on what it said before.
 pub const CAPTURE_STEADY: u32 = 1 << 31;
 
+/// Orders of the agent for a connection: above these bits is not how much is captured of it but which end it is.
+pub const ORDER_DIRECTION_SHIFT: u32 = 32;
+
 /// Bytes of a piece that can leave the kernel: with its head 16 KiB.
 pub const MAX_PIECE_BYTES: usize = (16 << 10) - size_of::<PieceHead>();
 

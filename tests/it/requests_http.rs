@@ -83,7 +83,7 @@ fn check_errors(report: &Report, port: u16, asked: &[Asked]) {
     assert_eq!(report.errors(Edges::To(port)).unwrap(), errors as u64);
 }
 
-/// Whether the kernel says that it counted every request of HTTP/1.
+/// Whether the kernel says that it counted every request.
 #[track_caller]
 fn check_exact(report: &Report, port: u16, is_exact: bool) {
     let counted = report.counted(Edges::To(port)).unwrap();
@@ -338,6 +338,7 @@ fn every_request_over_http2_without_tls_is_reported_with_method_path_status_and_
         .check_but(&server.expect("http2", &done.pids, &done.asked), gaps)
         .unwrap();
     check_errors(&report, server.nginx.port, &done.asked);
+    check_exact(&report, server.nginx.port, true);
 }
 
 #[test]
@@ -353,6 +354,7 @@ fn two_thousand_streams_a_second_are_all_reported() {
     report
         .check(&server.expect("http2", &[client], &asked))
         .unwrap();
+    check_exact(&report, server.nginx.port, true);
 }
 
 /// Half of what is asked for was asked for before, so that it stands in a table that was filled
@@ -395,6 +397,7 @@ fn of_an_http2_connection_from_before_nothing_is_told_wrongly() {
             "{one:?}: {sample}"
         );
     }
+    check_exact(&report, port, true);
     // Such as are asked for again and again are known from the second time on.
     let old = asked.iter().filter(|one| one.is_old).count();
     assert!(
@@ -439,6 +442,7 @@ fn calls_of_grpc_are_told_with_their_own_status_and_the_messages_of_their_stream
         }
     }
     assert_eq!(messages, done.messages);
+    check_exact(&report, server.port, true);
     // Two of five were negative, one asked for what is not there.
     assert_eq!(
         report.errors(Edges::To(server.port)).unwrap(),

@@ -17,7 +17,9 @@ use profiler_tests::{
     netns::Netns,
     peers::{
         asked::Asked,
+        h2load::{self, Load},
         mptcp,
+        nginx::{Nginx, Speaks},
         watch::{Edges, Expected, Report, Watch},
     },
     wait::wait_until,
@@ -437,6 +439,29 @@ mod alone {
         let found = ["count", "exact", "errors", "unknown"].map(|name| counted[name].clone());
         assert_eq!(serde_json::json!(found), expected, "{counted}");
         assert_eq!(counted["latency_ns"]["count"], made, "{counted}");
+    }
+
+    #[test]
+    fn streams_of_http2_are_counted_whether_they_are_captured_or_not() {
+        const REQUESTS: u32 = 60_000;
+        let (folder, _guard) = scratch_directory("streams").unwrap();
+        let nginx = Nginx::start_with_workers(&folder, Speaks::Http2, 1).unwrap();
+        let watch = Watch::start_only(&nginx.pids().unwrap(), &["--cpu-percent=1"]).unwrap();
+        let load = Load {
+            base: &format!("http://127.0.0.1:{}", nginx.port),
+            paths: &["/files/700", "/files/1", "/files/4096"],
+            requests: REQUESTS,
+            connections: 64,
+            streams: 20,
+            rate: None,
+            http1: false,
+            probed: false,
+        };
+        h2load::run(&folder, load).unwrap();
+        let report = watch.finish().unwrap();
+        let one_of = report.json["sampled_one_of"].as_u64().unwrap();
+        assert_measured!(one_of > 1, "{:#}", report.json["incomplete"]);
+        assert_counted(&report, nginx.port, REQUESTS.into());
     }
 
     /// The port that clients ask for and the one that REDIRECT makes of it: an app's way to its sidecar, a Service's

@@ -194,15 +194,24 @@ function operations(edges, scale) {
 }
 
 /** Spans of the whole and of the edges, with a bad moment in the middle. Edges beyond the room have none. */
-/** What the kernel counted: all requests of HTTP/1 without TLS, by edge. */
+/** What the kernel counted: all requests of HTTP without TLS, by edge. How calls of gRPC went it does not know. */
 function countedOf(made) {
   const byEdge = new Map();
-  for (const { edge, protocol, tls, count, errors, errors_by_class, unknown, latency_ns } of made) {
-    if (edge === null || protocol !== "http1" || tls) continue;
-    const known = byEdge.get(edge.id);
+  const protocols = { http1: "http1", http2: "http2", grpc: "http2" };
+  for (const operation of made) {
+    const { edge, tls, count, latency_ns } = operation;
+    const protocol = protocols[operation.protocol];
+    if (edge === null || protocol === undefined || tls) continue;
+    const isCall = operation.protocol === "grpc";
+    const errors = isCall ? 0 : operation.errors;
+    const unknown = isCall ? count : operation.unknown;
+    const errors_by_class = isCall ? { client: 0, server: 0, broken: 0 } : operation.errors_by_class;
+    const key = `${edge.id} ${protocol}`;
+    const known = byEdge.get(key);
     if (known === undefined)
-      byEdge.set(edge.id, {
+      byEdge.set(key, {
         edge,
+        protocol,
         count,
         exact: byEdge.size !== 1,
         errors,
@@ -214,6 +223,7 @@ function countedOf(made) {
     else {
       known.count += count;
       known.errors += errors;
+      known.unknown += unknown;
       const [one, other] = [known.errors_by_class, errors_by_class];
       known.errors_by_class = {
         client: one.client + other.client,

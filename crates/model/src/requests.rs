@@ -62,11 +62,13 @@ pub struct RequestEdge {
     pub server_tids: Vec<u32>,
 }
 
-/// Requests of HTTP/1 without TLS on one edge, counted in the kernel, whatever was captured.
+/// Requests of HTTP without TLS on one edge, counted in the kernel, whatever was captured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeCount {
     /// Place in [`RequestTable::edges`].
     pub edge: u32,
+    /// [`Protocol::Http1`], or [`Protocol::Http2`] for calls of gRPC as well.
+    pub protocol: Protocol,
     /// The end whose sockets counted them.
     pub seen_by: SeenBy,
     pub outcomes: Outcomes,

@@ -91,6 +91,7 @@ export function operation(change: Partial<RequestOperation> = {}): RequestOperat
 export function counted(id: string, count: number, exact = true): RequestCount {
   return {
     edge: { ...EDGE, id },
+    protocol: "http1",
     count,
     exact,
     errors: 0,

@@ -2,11 +2,12 @@
 
 import type { RequestCount, TaskRequests } from "../api/types";
 import { count, duration, plural } from "../lib/format";
-import { countedSum, rowsOf } from "../lib/request_counts";
+import { countedSum, failedText, rowsOf } from "../lib/request_counts";
 import { percentileText } from "../lib/request_values";
 import { errorsText } from "../lib/requests";
 import { route } from "../state/route";
 import { End } from "./request_operations";
+import { ProtocolChip } from "./request_sample";
 
 function Row({ counted }: { counted: RequestCount }) {
   const { edge, latency_ns: latency } = counted;
@@ -19,9 +20,12 @@ function Row({ counted }: { counted: RequestCount }) {
       <td class="bounded">
         <End edge={edge} side="server" />
       </td>
+      <td>
+        <ProtocolChip protocol={counted.protocol} tls={false} />
+      </td>
       <td class="numeric">{`${count(counted.count)}${more}`}</td>
       <td class={`numeric ${counted.errors > 0 ? "bad" : "muted"}`} title={errorsText(counted)}>
-        {count(counted.errors)}
+        {failedText(counted)}
       </td>
       <td class="numeric">{percentileText(latency, "p50", duration)}</td>
       <td class="numeric">{percentileText(latency, "p90", duration)}</td>
@@ -33,12 +37,16 @@ function Row({ counted }: { counted: RequestCount }) {
 export function RequestCounts({ answer }: { answer: TaskRequests }) {
   const rows = rowsOf(answer, route.value.edge);
   if (rows.length === 0) return null;
-  const { requests, errors, exact } = countedSum(rows);
+  const { requests, errors, unknown, exact } = countedSum(rows);
+  const failed =
+    unknown === 0
+      ? plural(errors, "error")
+      : `${plural(errors, "known error")}, status of ${count(unknown)} unknown`;
   return (
     <details class="remarks edge-remarks tls-hellos" data-counted>
       <summary>
         Counted in the kernel{" "}
-        <span class="muted">{`${plural(requests, "request")} of HTTP/1${exact ? "" : " or more"}, ${plural(errors, "error")}, whether captured or not`}</span>
+        <span class="muted">{`${plural(requests, "request")} of HTTP${exact ? "" : " or more"}, ${failed}, whether captured or not`}</span>
       </summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="Requests by edge">
@@ -47,6 +55,7 @@ export function RequestCounts({ answer }: { answer: TaskRequests }) {
             <tr>
               <th scope="col">Client</th>
               <th scope="col">Server</th>
+              <th scope="col">Protocol</th>
               <th scope="col">Requests</th>
               <th scope="col">Errors</th>
               <th scope="col">p50</th>
@@ -56,7 +65,7 @@ export function RequestCounts({ answer }: { answer: TaskRequests }) {
           </thead>
           <tbody>
             {rows.map((counted) => (
-              <Row key={counted.edge.id} counted={counted} />
+              <Row key={`${counted.edge.id} ${counted.protocol}`} counted={counted} />
             ))}
           </tbody>
         </table>

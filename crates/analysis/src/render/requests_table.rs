@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use profiler_model::{
-    Bounds, EdgeCount, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable,
-    Sidecar, SidecarTimes, Spread, Tally, TlsReport,
+    Bounds, EdgeCount, Endpoint, MatchClass, Operation, Outcomes, RequestCounters, RequestEdge,
+    RequestTable, Sidecar, SidecarTimes, Spread, Tally, TlsReport,
     printable::{columns, left, printable_within, right},
     short_time,
 };
@@ -21,7 +21,7 @@ const LONGEST_OPERATION: usize = 56;
 
 /// Columns of the table of operations, and of that of edges.
 const WIDE: usize = 10;
-const COUNTED: usize = 8;
+const COUNTED: usize = 9;
 const HEADER: [&str; WIDE] = [
     "CLIENT",
     "SERVER",
@@ -36,7 +36,7 @@ const HEADER: [&str; WIDE] = [
 ];
 
 const COUNTED_HEADER: [&str; COUNTED] = [
-    "CLIENT", "SERVER", "COUNT", "RATE/s", "ERRORS", "p50", "p90", "p99",
+    "CLIENT", "SERVER", "PROTOCOL", "COUNT", "RATE/s", "ERRORS", "p50", "p90", "p99",
 ];
 
 /// Where the time goes, operations with the most requests first, sidecars, and below them what is missing.
@@ -126,13 +126,14 @@ fn counted(table: &RequestTable) -> Text {
         [
             client,
             server,
+            counted.protocol.name().to_owned(),
             if counted.is_exact {
                 count.to_string()
             } else {
                 format!("{count} or more")
             },
             rate(count, window_ns),
-            counted.outcomes.errors().to_string(),
+            errors(counted.outcomes),
             percentile(500),
             percentile(900),
             percentile(990),
@@ -141,10 +142,20 @@ fn counted(table: &RequestTable) -> Text {
     text.blank();
     line(
         &mut text,
-        "all requests of HTTP/1 without TLS by edge, counted in the kernel:",
+        "all requests of HTTP without TLS by edge, counted in the kernel (calls of gRPC as http2; the status of an answer with trailers is unknown):",
     );
     text.push(&aligned(&rows));
     text
+}
+
+/// Requests that failed, and those whose status is not known.
+fn errors(outcomes: Outcomes) -> String {
+    let failed = outcomes.errors();
+    match outcomes.unknown {
+        0 => failed.to_string(),
+        unknown if unknown == outcomes.all() => "unknown".to_owned(),
+        unknown => format!("{failed}, {unknown} unknown"),
+    }
 }
 
 /// How many there were; where that is an estimate, between which numbers.

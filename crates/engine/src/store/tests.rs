@@ -15,6 +15,7 @@ use profiler_model::{
     RequestTimeline, SampleKind, SampleRow, SeenBy, SideMetrics, Spread, Target, Task, TaskId,
     TaskSpec, TaskState, ThreadState,
 };
+use profiler_protocols::Protocol;
 use redb::{Database, StorageBackend, backends::FileBackend};
 
 use super::{
@@ -56,6 +57,7 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
     assert_eq!(decode_requests(&before_counts.unwrap()).unwrap(), table);
     table.counted = vec![EdgeCount {
         edge: 1,
+        protocol: Protocol::Http1,
         seen_by: SeenBy::Server,
         outcomes: Outcomes::default(),
         latency_ns: Spread::default(),

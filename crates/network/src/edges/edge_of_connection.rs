@@ -51,7 +51,7 @@ pub struct EdgeOfConnection {
     pub edge: EdgeKey,
     /// `None`: not counted, or no requests are looked for in it.
     pub traffic: Option<Traffic>,
-    /// Requests that the kernel counted; `None`: it speaks no HTTP/1.
+    /// Requests that the kernel counted; `None`: it speaks something else.
     pub http: Option<Box<HttpEnd>>,
     pub has_ended: bool,
 }

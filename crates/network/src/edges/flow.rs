@@ -45,7 +45,7 @@ pub struct Flow {
     pub seen_ns: u64,
     /// Bytes that were captured for requests; `None`: what goes over it is not wanted.
     pub captured_bytes: Option<u64>,
-    /// Requests of HTTP/1 that the kernel counted; `None`: it speaks something else.
+    /// Requests of HTTP that the kernel counted; `None`: it speaks something else.
     pub http: Option<Box<HttpEnd>>,
     pub metrics: SideMetrics,
 }

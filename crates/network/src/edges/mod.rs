@@ -1,7 +1,7 @@
 //! From sockets to edges: which process talks to which, over connections that the kernel side saw
 //! and over those that were there before.
 //!
-//! `flow` decodes what the kernel side counted, `http_end` its requests of HTTP/1. `socket_table` holds the sockets of the node, as the kernel lists them: `listeners`
+//! `flow` decodes what the kernel side counted, `http_end` its requests of HTTP. `socket_table` holds the sockets of the node, as the kernel lists them: `listeners`
 //! finds listening ones, `nat` follows translated connections. `match_peers` joins both ends of a connection, `names` keeps what
 //! addresses and processes are called, `evicted` keeps connections for which the kernel's table has no room, and `aggregator` adds
 //! everything up; `edge_of_connection` finds the edges of single connections, and `connections` lists the largest ones.

@@ -92,9 +92,13 @@ pub(super) enum Counted {
     AtOtherEnd,
 }
 
-/// Those rows of an edge that the kernel counted as a whole.
-fn is_plain_http1(operation: &Operation) -> bool {
-    operation.protocol == Protocol::Http1 && !operation.tls
+/// Whether a row of an edge is a part of what the kernel counted there as this protocol.
+fn is_counted_as(operation: &Operation, protocol: Protocol) -> bool {
+    let spoken = match operation.protocol {
+        Protocol::Grpc => Protocol::Http2,
+        other => other,
+    };
+    spoken == protocol && !operation.tls
 }
 
 /// What of all connections was captured.
@@ -245,9 +249,9 @@ impl Operations {
     }
 
     /// The kernel counted fewer requests of a connection of the edge than there were.
-    pub(super) fn contradict(&mut self, edge: &EdgeKey) {
+    pub(super) fn contradict(&mut self, edge: &EdgeKey, protocol: Protocol) {
         if let Some(counts) = self.counted.get_mut(edge) {
-            counts.contradict();
+            counts.contradict(protocol);
         }
     }
 
@@ -291,8 +295,9 @@ impl Operations {
     /// Everything so far.
     pub(super) fn rows(&self, sampling: Sampling) -> Rows<'_> {
         let sums = self.counted.iter();
-        let sums: BTreeMap<&EdgeKey, HttpEnd> = sums
-            .filter_map(|(key, counts)| Some((key, counts.sum()?)))
+        let sums: BTreeMap<&EdgeKey, Vec<(Protocol, HttpEnd)>> = sums
+            .map(|(key, counts)| (key, counts.sums()))
+            .filter(|(_, sums)| !sums.is_empty())
             .collect();
         let keys: BTreeSet<&EdgeKey> = self.edges.keys().chain(sums.keys().copied()).collect();
         let none = EdgeCounts::default();
@@ -315,18 +320,21 @@ impl Operations {
             let coverage = self.traffic.get(key);
             let row = |(name, counts)| row(place, name, counts, coverage, sampling);
             let mut rows: Vec<Operation> = counts.operations.iter().map(row).collect();
-            if let Some(sum) = sums.get(key).filter(|sum| sum.is_sure)
-                && sampling.fewest > 1
-            {
+            let sure = sums.get(key).into_iter().flatten();
+            let sure = sure.filter(|(_, sum)| sum.is_sure && sampling.fewest > 1);
+            for (protocol, sum) in sure {
                 let draws: Vec<_> = counts.operations.values().map(Counts::draws).collect();
-                share_out(sum.outcomes.all(), &mut rows, &draws);
+                share_out((*protocol, sum.outcomes.all()), &mut rows, &draws);
             }
             operations.extend(rows);
         }
-        let counted = sums.into_iter().filter_map(|(key, sum)| {
+        let counted = sums.into_iter();
+        let counted = counted.flat_map(|(key, sums)| sums.into_iter().map(move |sum| (key, sum)));
+        let counted = counted.filter_map(|(key, (protocol, sum))| {
             Some(EdgeCount {
                 edge: places.get(key).copied()?,
-                seen_by: sum.seen_by,
+                protocol,
+                seen_by: sum.seen_by?,
                 outcomes: sum.outcomes,
                 latency_ns: sum.latency_ns,
                 is_exact: sum.is_sure,
@@ -354,10 +362,16 @@ pub(super) struct Rows<'a> {
     pub(super) places: HashMap<&'a EdgeKey, u32>,
 }
 
-/// Has estimates of an edge's operations add up to what is known of all of them, with the `draws` of each.
-fn share_out(whole: u64, operations: &mut [Operation], draws: &[Option<&Draws>]) {
+/// Has estimates of an edge's operations add up to what is known of all of one protocol, with the `draws` of each.
+fn share_out(
+    (protocol, whole): (Protocol, u64),
+    operations: &mut [Operation],
+    draws: &[Option<&Draws>],
+) {
     let rows = operations.iter_mut().zip(draws);
-    let rows: Vec<_> = rows.filter(|(row, _)| is_plain_http1(row)).collect();
+    let rows: Vec<_> = rows
+        .filter(|(row, _)| is_counted_as(row, protocol))
+        .collect();
     let estimated: u64 = rows.iter().map(|(row, _)| row.tally.count).sum();
     let is_certain = rows.iter().all(|(row, _)| row.tally.is_certain());
     if estimated == 0 || is_certain {

@@ -621,7 +621,8 @@ fn counted(requests: u64, has_ended: bool) -> EdgeOfConnection {
         edge: edge(2),
         traffic: None,
         http: Some(Box::new(HttpEnd {
-            seen_by: SeenBy::Server,
+            seen_by: Some(SeenBy::Server),
+            protocol: Some(Protocol::Http1),
             outcomes,
             latency_ns,
             is_sure: true,
@@ -654,15 +655,38 @@ fn what_the_kernel_counted_is_a_sum_of_ended_and_open_connections() {
     assert_eq!((one.outcomes.ok, one.latency_ns.count), (8, 8));
     // Both ends count the same requests: they are there once.
     let mut client = counted(8, true);
-    client.http.as_mut().unwrap().seen_by = SeenBy::Client;
+    client.http.as_mut().unwrap().seen_by = Some(SeenBy::Client);
     operations.cover([client].iter(), 3000);
     let [one] = kernel_counts(&operations).try_into().unwrap();
     assert_eq!((one.seen_by, one.outcomes.ok), (SeenBy::Client, 8));
     // The edge turns out to be another, and the decoder knows more.
     operations.rename(&edge(2), &edge(3));
-    operations.contradict(&edge(3));
+    operations.contradict(&edge(3), Protocol::Http2);
+    assert!(kernel_counts(&operations)[0].is_exact);
+    operations.contradict(&edge(3), Protocol::Http1);
     let [one] = kernel_counts(&operations).try_into().unwrap();
     assert!(one.outcomes.ok == 8 && !one.is_exact, "{one:?}");
+}
+
+#[test]
+fn protocols_of_an_edge_are_counted_apart() {
+    let mut operations = Operations::default();
+    let mut http2 = counted(3, true);
+    let end = http2.http.as_mut().unwrap();
+    (end.protocol, end.is_sure) = (Some(Protocol::Http2), false);
+    operations.cover([counted(5, true), http2].iter(), 1000);
+    let [one, two] = kernel_counts(&operations).try_into().unwrap();
+    assert_eq!((one.protocol, one.outcomes.ok), (Protocol::Http1, 5));
+    assert_eq!((two.protocol, two.outcomes.ok), (Protocol::Http2, 3));
+    assert_eq!((one.is_exact, two.is_exact), (true, false));
+    // Nothing is sure where a connection could not be read at all.
+    let mut unread = counted(0, false);
+    let end = unread.http.as_mut().unwrap();
+    (end.seen_by, end.protocol, end.is_sure) = (None, None, false);
+    operations.cover([unread].iter(), 2000);
+    let [one, two] = kernel_counts(&operations).try_into().unwrap();
+    assert_eq!((one.outcomes.ok, two.outcomes.ok), (5, 3));
+    assert!(!one.is_exact && !two.is_exact);
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl Play {
             .iter()
             .map(|cookie| (*cookie, edge_of(edge())))
             .collect();
-        self.tracker.edges(&edges, self.now_ns);
+        self.tracker.edges(&edges, self.now_ns, false);
         self.now_ns += 1000 * MS;
         self.tracker.table(self.now_ns)
     }

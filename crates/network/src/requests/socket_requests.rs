@@ -62,6 +62,8 @@ pub(super) struct SocketRequests {
     http1_end_ns: u64,
     /// One of them began before the one before it had ended.
     is_pipelined: bool,
+    /// Requests of HTTP/2 and gRPC without TLS.
+    http2: u64,
     /// The other end of the connection was read inside TLS.
     pub(super) is_read_at_other_end: bool,
     /// When it ended, in reports.
@@ -86,6 +88,7 @@ impl SocketRequests {
             is_counted: false,
             is_greeted: false,
             http1: 0,
+            http2: 0,
             http1_end_ns: 0,
             is_pipelined: false,
             is_read_at_other_end: false,
@@ -274,19 +277,38 @@ impl SocketRequests {
 
     /// A request without TLS is over.
     pub(super) fn note(&mut self, exchange: &Exchange) {
-        if exchange.protocol == Protocol::Http1 {
-            self.http1 += 1;
-            // Behind what was lost an answer may be taken for that of another request.
-            self.is_pipelined |= self.lost_pieces == 0 && exchange.begin_ns < self.http1_end_ns;
-            self.http1_end_ns = self.http1_end_ns.max(exchange.end_ns);
+        match exchange.protocol {
+            Protocol::Http1 => {
+                self.http1 += 1;
+                // Behind what was lost an answer may be taken for that of another request.
+                self.is_pipelined |= self.lost_pieces == 0 && exchange.begin_ns < self.http1_end_ns;
+                self.http1_end_ns = self.http1_end_ns.max(exchange.end_ns);
+            }
+            Protocol::Http2 | Protocol::Grpc => self.http2 += 1,
+            _ => {}
         }
     }
 
-    /// Whether there were more requests of HTTP/1 than the kernel counted.
-    pub(super) fn is_more_than(&self, counted: Option<&EdgeOfConnection>) -> bool {
-        let ended = counted.filter(|counted| counted.has_ended);
-        let counted = ended.map(|ended| ended.http.as_ref().map_or(0, |http| http.outcomes.all()));
-        self.is_pipelined || counted.is_some_and(|counted| counted < self.http1)
+    /// The protocols of which there were more requests than the kernel counted. While a connection goes on one side may be ahead of
+    /// the other.
+    pub(super) fn missed_of(
+        &self,
+        counted: Option<&EdgeOfConnection>,
+        is_last: bool,
+    ) -> impl Iterator<Item = Protocol> + use<> {
+        let ended = counted.filter(|counted| counted.has_ended || is_last);
+        let is_less = |protocol, decoded| {
+            ended.is_some_and(|ended| {
+                let http = ended.http.as_ref();
+                let http = http.filter(|http| http.protocol == Some(protocol));
+                http.map_or(0, |http| http.outcomes.all()) < decoded
+            })
+        };
+        let http1 = self.is_pipelined || is_less(Protocol::Http1, self.http1);
+        let http2 = is_less(Protocol::Http2, self.http2);
+        let missed = [(http1, Protocol::Http1), (http2, Protocol::Http2)];
+        let missed = missed.into_iter().filter(|(is_missed, _)| *is_missed);
+        missed.map(|(_, protocol)| protocol)
     }
 
     /// What it speaks, by name. `None`: nothing was moved, it has not shown yet, or it is encrypted and the other end's

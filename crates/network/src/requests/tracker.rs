@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::edges::EdgeOfConnection;
-use profiler_protocols::{Exchange, Limits, Privacy};
+use profiler_protocols::{Exchange, Limits, Privacy, Protocol};
 
 use super::{
     event::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext},
@@ -200,20 +200,24 @@ impl Tracker {
         self.source = counts;
     }
 
-    /// Which edge each connection belongs to, as far as that is known by now.
-    pub fn edges(&mut self, edge_of_connection: &HashMap<u64, EdgeOfConnection>, now_ns: u64) {
+    /// Which edge each connection belongs to, as far as that is known by now. `is_last`: nothing more will be moved.
+    pub fn edges(
+        &mut self,
+        edge_of_connection: &HashMap<u64, EdgeOfConnection>,
+        now_ns: u64,
+        is_last: bool,
+    ) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
-        let mut contradicted: HashSet<EdgeKey> = HashSet::new();
+        let mut contradicted: HashSet<(EdgeKey, Protocol)> = HashSet::new();
         for (cookie, socket) in &mut self.sockets {
             let confirmed = edge_of_connection.get(cookie).map(|edge_of| &edge_of.edge);
             socket.is_guess &= confirmed.is_none();
             let found = confirmed.or(socket.edge.as_ref()).cloned();
             let of = edge_of_connection.get(cookie);
-            if socket.is_more_than(of)
-                && let Some(edge) = &found
-            {
-                contradicted.insert(edge.clone());
+            if let Some(edge) = &found {
+                let missed = socket.missed_of(of, is_last);
+                contradicted.extend(missed.map(|protocol| (edge.clone(), protocol)));
             }
             let known = std::mem::replace(&mut socket.edge, found.clone());
             if let (Some(known), Some(found)) = (known, found) {
@@ -232,8 +236,8 @@ impl Tracker {
             }
         }
         self.operations.cover(edge_of_connection.values(), now_ns);
-        for edge in contradicted {
-            self.operations.contradict(&edge);
+        for (edge, protocol) in contradicted {
+            self.operations.contradict(&edge, protocol);
         }
     }
 

@@ -10,6 +10,8 @@ use profiler_common::header::{Pod, read_pod};
 /// Command numbers in `enum bpf_cmd`.
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
+/// Of hash maps since kernel 5.14.
+const BPF_MAP_LOOKUP_AND_DELETE_ELEM: libc::c_long = 21;
 const BPF_MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 
 /// Entries asked for in one call.
@@ -20,7 +22,7 @@ const COUNT_BYTES: usize = 4 << 20;
 /// Hash maps go on by a bucket's number of four bytes, other maps by a key.
 const CURSOR_BYTES: usize = 512;
 
-/// Attributes of `BPF_MAP_DELETE_ELEM` in `union bpf_attr`.
+/// Attributes of the commands for one entry in `union bpf_attr`.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct ElementAttributes {
@@ -89,6 +91,34 @@ pub(super) fn remove(map: BorrowedFd<'_>, key: &[u8]) -> Result<(), BatchError> 
     let error = std::io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENOENT) {
         return Ok(());
+    }
+    Err(error.into())
+}
+
+/// Removes one entry, which is returned; `None`: there is none. The key has the length of the map's keys, and `V` that of its values.
+pub(super) fn take<V: Pod>(map: BorrowedFd<'_>, key: &[u8]) -> Result<Option<V>, BatchError> {
+    let mut value = vec![0_u8; size_of::<V>()];
+    let mut attributes = ElementAttributes {
+        map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
+        key: key.as_ptr() as u64,
+        value: value.as_mut_ptr() as u64,
+        ..ElementAttributes::default()
+    };
+    // SAFETY: key and value outlive the call, and callers give them the map's lengths.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_LOOKUP_AND_DELETE_ELEM,
+            &raw mut attributes,
+            size_of::<ElementAttributes>(),
+        )
+    };
+    if result == 0 {
+        return Ok(read_pod(&value));
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOENT) {
+        return Ok(None);
     }
     Err(error.into())
 }

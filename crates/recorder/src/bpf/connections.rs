@@ -236,6 +236,8 @@ impl LoadedObject {
 
     /// Takes out a connection whose record waits in the table.
     pub fn forget_connection(&mut self, cookie: u64) -> Result<(), LoadError> {
+        // What the kernel side follows of it goes with it.
+        self.remove("HTTP2", &cookie.to_ne_bytes())?;
         self.remove("CONNECTIONS", &cookie.to_ne_bytes())
     }
 

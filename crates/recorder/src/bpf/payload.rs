@@ -10,8 +10,8 @@ use btf_rs::Btf;
 use profiler_common::{
     http::HttpCounts,
     payload::{
-        PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
-        PLACE_MESSAGES, PLACE_PARTS, PayloadConfig, Sampling,
+        ORDER_DIRECTION_SHIFT, PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO,
+        PLACE_MESSAGE, PLACE_MESSAGES, PLACE_PARTS, PayloadConfig, Sampling,
     },
 };
 use rustix::time::{ClockId, clock_getres};
@@ -154,17 +154,7 @@ impl CaptureControl {
     /// From now on so many first bytes of each piece of a connection are captured, or as
     /// `profiler_common::payload::CAPTURE_*` says. False when there is no such connection.
     pub fn order(&self, cookie: u64, capture_bytes: u32) -> Result<bool, LoadError> {
-        let mut options = RawTracePointRunOptions::new();
-        let [first, second, ..] = &mut options.args;
-        (*first, *second) = (cookie, u64::from(capture_bytes));
-        let result = self
-            .program
-            .test_run(options)
-            .map_err(|source| LoadError::Run {
-                program: CAPTURE.name,
-                source: std::io::Error::other(source),
-            })?;
-        Ok(result.return_value == 1)
+        order(&self.program, cookie, u64::from(capture_bytes))
     }
 
     /// From now on these connections are captured.
@@ -178,15 +168,33 @@ impl CaptureControl {
     }
 }
 
+/// Runs the program of orders; whether there is such a connection.
+fn order(program: &RawTracePoint, cookie: u64, order: u64) -> Result<bool, LoadError> {
+    let mut options = RawTracePointRunOptions::new();
+    let [first, second, ..] = &mut options.args;
+    (*first, *second) = (cookie, order);
+    let result = program.test_run(options).map_err(|source| LoadError::Run {
+        program: CAPTURE.name,
+        source: std::io::Error::other(source),
+    })?;
+    Ok(result.return_value == 1)
+}
+
 impl LoadedObject {
-    /// Requests of HTTP/1 that are over, by the cookie of their connection.
+    /// Tells which end a connection is, by `DIRECTION_*`, that the programs have met before that was known.
+    pub fn direct(&mut self, cookie: u64, direction: u32) -> Result<(), LoadError> {
+        let direction = u64::from(direction) << ORDER_DIRECTION_SHIFT;
+        order(self.command(CAPTURE)?, cookie, direction).map(drop)
+    }
+
+    /// Requests of HTTP that are over, by the cookie of their connection.
     pub fn http_counts(&self) -> Result<HashMap<u64, HttpCounts>, LoadError> {
         self.by_cookie(HTTP_COUNTS)
     }
 
     /// Takes out the requests of a connection that has ended.
-    pub fn forget_http_counts(&mut self, cookie: u64) -> Result<(), LoadError> {
-        self.remove(HTTP_COUNTS, &cookie.to_ne_bytes())
+    pub fn take_http_counts(&mut self, cookie: u64) -> Result<Option<HttpCounts>, LoadError> {
+        self.take(HTTP_COUNTS, &cookie.to_ne_bytes())
     }
 
     /// Tells the programs which system calls are which, and loads the program of

@@ -2,6 +2,7 @@
 
 use profiler_common::{
     http::HTTP_ENTRIES,
+    http2::HTTP2_ENTRIES,
     limits::{
         CAPTURE_BUFFER_BYTES, CONTENTION_ENTRIES, FILTER_PID_ENTRIES, KNOWN_WALKS,
         LOOP_TABLE_ENTRIES, MANY_PROCESS_SLOTS, MARKS, PROCESS_SLOTS, PROGRAM_CLASSES,
@@ -280,6 +281,7 @@ pub(super) fn map_entries(
         ("ENDED", buffer(connections.is_some(), ENDED_BUFFER_BYTES)),
         ("PIECES", buffer(payload, PAYLOAD_BUFFER_BYTES)),
         ("HTTP_COUNTS", used(payload, HTTP_ENTRIES)),
+        ("HTTP2", used(payload, HTTP2_ENTRIES)),
         ("PIECE_SCRATCH", used(payload, cpus.areas(SCRATCH_AREAS))),
         (
             "MESSAGE_CALLS",

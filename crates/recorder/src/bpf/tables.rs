@@ -149,4 +149,16 @@ impl LoadedObject {
         };
         batch::remove(data.fd().as_fd(), key).map_err(LoadError::from)
     }
+
+    /// The same of a key whose value is wanted.
+    pub(super) fn take<V: Pod, const N: usize>(
+        &mut self,
+        name: &'static str,
+        key: &[u8; N],
+    ) -> Result<Option<V>, LoadError> {
+        let Map::HashMap(data) = self.map(name)? else {
+            return Err(LoadError::NoMap(name));
+        };
+        batch::take(data.fd().as_fd(), key).map_err(LoadError::from)
+    }
 }

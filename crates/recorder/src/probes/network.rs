@@ -19,7 +19,7 @@ use std::{
 
 use profiler_common::{
     config::ProbeConfig,
-    http::HttpCounts,
+    http::{COUNTED, HttpCounts},
     network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS, REFUSED},
     network_calls::CallTimes,
 };
@@ -153,7 +153,7 @@ impl NetworkCollector {
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
         let answers = object.take_answers().map_err(failed)?;
-        let (links, failures) = object.attach_network();
+        let (links, mut failures) = object.attach_network();
         // Reads and writes are counted from now on; what follows may take a second.
         let origin = Origin::now();
         let mut sources = self.report(&links, &failures);
@@ -168,22 +168,10 @@ impl NetworkCollector {
         let can_evict = evictor.is_none();
         if options.is_some() {
             self.statuses.set(requests::status(&links, &failures));
+            requests::check(&links, &failures)?;
         }
-        let requests = match options {
-            Some(options) => Some(Requests::start(
-                &mut object,
-                &links,
-                &failures,
-                (options, TlsTargets::of(&target)),
-                origin,
-                &mut sources,
-            )?),
-            None => None,
-        };
-        if links.is_empty()
-            && let Some(first) = failures.into_iter().next()
-        {
-            return Err(failed(first));
+        if links.is_empty() && !failures.is_empty() {
+            return Err(failed(failures.swap_remove(0)));
         }
         // Now, and not before: what begins from here on is seen by the programs.
         let wanted = wanted_pids(&target, &self.table);
@@ -198,12 +186,12 @@ impl NetworkCollector {
             UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
         let can_end = target.can_end();
         let mut aggregator = EdgeAggregator::default();
-        if requests.is_some() {
+        if options.is_some() {
             aggregator.remember_edges();
         }
         let mut session = NetworkSession {
             unix,
-            requests,
+            requests: None,
             closed: 0,
             object,
             reader,
@@ -243,7 +231,17 @@ impl NetworkCollector {
             sender,
             target,
         };
-        session.add_existing().map_err(failed)?;
+        let directions = session.add_existing(options.is_some()).map_err(failed)?;
+        if let Some(options) = options {
+            session.requests = Some(Requests::start(
+                &mut session.object,
+                &failures,
+                (options, TlsTargets::of(&session.target)),
+                directions,
+                origin,
+                &mut session.sources,
+            )?);
+        }
         session.settle_tls();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         std::thread::Builder::new()
@@ -398,7 +396,7 @@ impl NetworkSession {
         self.read();
         let counted_ns = detached_ns.unwrap_or_else(monotonic_ns);
         // Before the connections: a request that becomes one of these meanwhile is missing, and not there twice.
-        let mut http = self.http_counts()?;
+        let http = self.http_counts()?;
         let entries = self.entries(last)?;
         let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
         let mut open: Vec<Flow> = entries
@@ -428,9 +426,11 @@ impl NetworkSession {
                 flow.add_times(&times);
                 self.object.forget_call_times(flow.cookie)?;
             }
-            if let Some(counts) = http.remove(&flow.cookie) {
+            // Read now: what was read before may be older than its end.
+            if connection.http & COUNTED != 0
+                && let Some(counts) = self.object.take_http_counts(flow.cookie)?
+            {
                 flow.add_requests(&counts);
-                self.object.forget_http_counts(flow.cookie)?;
             }
             for key in keys.remove(&flow.cookie).unwrap_or_default() {
                 self.object.forget_drop(key)?;
@@ -516,8 +516,10 @@ impl NetworkSession {
         let ended = gone.then(|| TARGET_ENDED.to_owned());
         let part = match requests {
             Some(mut table) => {
-                // What did not fit the table of connections was not counted.
-                let is_whole = result.lost_events == 0 && counters.of(REFUSED) == 0;
+                // What did not fit the table of connections was not counted, nor what the programs were not called for.
+                let is_whole = result.lost_events == 0
+                    && counters.of(REFUSED) == 0
+                    && !requests::has_missed(&result.kernel_table);
                 for counted in &mut table.counted {
                     counted.is_exact &= is_whole;
                 }
@@ -558,7 +560,7 @@ impl NetworkSession {
         self.object.call_times()
     }
 
-    /// Requests of HTTP/1 so far, by connection.
+    /// Requests of HTTP so far, by connection.
     fn http_counts(&self) -> Result<HashMap<u64, HttpCounts>, LoadError> {
         if self.requests.is_none() {
             return Ok(HashMap::new());

@@ -8,7 +8,7 @@ use profiler_common::{
     payload::{PIECES_BEFORE, PIECES_LOST, Sampling},
 };
 use profiler_host::process::ProcessTable;
-use profiler_model::{MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TlsReport};
+use profiler_model::{KernelTable, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TlsReport};
 use profiler_network::{
     edges::{EdgeOfConnection, UnixEnd},
     requests::{
@@ -38,6 +38,12 @@ use crate::bpf::{
 const PAYLOAD: &str = "requests";
 /// Both directions are needed: an answer without its request says nothing.
 const PROGRAMS: [&ProgramRow; 2] = [row("network_send"), row("network_receive")];
+/// Whether the kernel has left out runs of them.
+pub(super) fn has_missed(table: &KernelTable) -> bool {
+    let mut names = PROGRAMS.iter().map(|program| program.name);
+    names.any(|name| table.missed_runs.contains_key(name))
+}
+
 /// The program that sets how much of which connections is captured. It is run and not attached.
 const CONTROL: &ProgramRow = row("network_capture");
 
@@ -80,23 +86,29 @@ pub(super) struct Requests {
 /// Of the share of a CPU that requests may use, probes of TLS may cost the target one more part in this many.
 const TLS_PART: u32 = 2;
 
+fn failed(reason: String) -> CollectError {
+    CollectError::Probe {
+        probe: "requests",
+        reason,
+    }
+}
+
+/// An error where there can be no requests.
+pub(super) fn check(links: &NetworkLinks, failures: &[LoadError]) -> Result<(), CollectError> {
+    missing(links, failures).map_or(Ok(()), |missing| Err(failed(missing)))
+}
+
 impl Requests {
-    /// Starts to read payload; the programs are attached. Notes in `sources` where requests come from.
+    /// Starts to read payload; the programs are attached, and know the connections that were there before, which are clients where
+    /// `directions` says so. Notes in `sources` where requests come from.
     pub(super) fn start(
         object: &mut LoadedObject,
-        links: &NetworkLinks,
         failures: &[LoadError],
         (options, targets): (&RequestOptions, TlsTargets),
+        directions: HashMap<u64, bool>,
         origin: Origin,
         sources: &mut MetricSources,
     ) -> Result<Self, CollectError> {
-        let failed = |reason: String| CollectError::Probe {
-            probe: "requests",
-            reason,
-        };
-        if let Some(missing) = missing(links, failures) {
-            return Err(failed(missing));
-        }
         let reader = object
             .take_pieces()
             .map_err(|error| failed(error.to_string()))?;
@@ -109,7 +121,8 @@ impl Requests {
         let monotonic_zero_ns = origin.epoch_ns.saturating_sub(origin.kernel_ns);
         let tracker = TrackerOptions::of(options, monotonic_zero_ns, begin_ns)
             .map_err(|error| failed(error.to_string()))?;
-        let tracker = Tracker::new(tracker);
+        let mut tracker = Tracker::new(tracker);
+        tracker.directions(directions);
         let payload = Payload::start(reader, control, tracker, share, sampling)
             .map_err(|error| failed(format!("start the thread that reads payload: {error}")))?;
         sources.from.insert(PAYLOAD.to_owned(), hooks());
@@ -150,14 +163,6 @@ impl Requests {
         if let Some(tls) = &mut self.tls {
             tls.stop(object, ended);
         }
-    }
-
-    /// Tells which end sockets are that were there before the programs: `true` for clients.
-    pub(super) fn directions(&mut self, known: HashMap<u64, bool>) {
-        let told = self
-            .payload
-            .with(move |tracker, _counts| tracker.directions(known));
-        self.has_ended |= told.is_err();
     }
 
     /// Tells of connections that have ended.
@@ -220,7 +225,7 @@ impl Requests {
                 sampled_one_of,
                 lost_pieces,
             } = counts;
-            tracker.edges(&edge_of_connection, now_ns);
+            tracker.edges(&edge_of_connection, now_ns, last);
             tracker.source(SourceCounts {
                 unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),
@@ -280,14 +285,20 @@ fn open(
     control: &mut CaptureControl,
     cpu_percent: u32,
 ) -> Result<(Share, Sampling), LoadError> {
+    let before = pieces_before(object)?;
     thread::sleep(OPENING);
-    let counters = object.payload_counters()?;
-    let pieces = counters.get(PIECES_BEFORE as usize).copied();
-    let share = Share::new(cpu_percent, pieces.unwrap_or(0));
+    let pieces = pieces_before(object)?.saturating_sub(before);
+    let share = Share::new(cpu_percent, pieces);
     let one_of = share.one_of();
     let sampling = Sampling::new(one_of.trailing_zeros(), one_of > 1);
     control.sample(sampling)?;
     Ok((share, sampling))
+}
+
+/// Pieces so far, before any is captured.
+fn pieces_before(object: &LoadedObject) -> Result<u64, LoadError> {
+    let counters = object.payload_counters()?;
+    Ok(counters.get(PIECES_BEFORE as usize).copied().unwrap_or(0))
 }
 
 /// Where payload comes from.

@@ -104,8 +104,12 @@ impl NetworkSession {
             .collect()
     }
 
-    /// Tells the kernel side which connections and listening ports were there before it.
-    pub(super) fn add_existing(&mut self) -> Result<(), LoadError> {
+    /// Tells the kernel side which connections and listening ports were there before it. Which end connections are: `true` for
+    /// clients.
+    pub(super) fn add_existing(
+        &mut self,
+        has_requests: bool,
+    ) -> Result<HashMap<u64, bool>, LoadError> {
         // Not later, so that the table of sockets is known to hold them.
         let now_ns = self.sockets_read_ns;
         // The programs have met busy ones before, and could not know which end they are.
@@ -136,12 +140,12 @@ impl NetworkSession {
                     tracing::warn!("more connections than the kernel's table has room for");
                     break;
                 }
+                if has_requests && listens.is_some() {
+                    self.object.direct(cookie, connection.direction)?;
+                }
             }
         }
-        if let Some(requests) = &mut self.requests {
-            requests.directions(directions);
-        }
-        Ok(())
+        Ok(directions)
     }
 
     /// Connections in the kernel's table, without those that have ended. Ports that are no longer listened on

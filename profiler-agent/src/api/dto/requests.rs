@@ -168,20 +168,24 @@ struct RequestOperation {
     messages: Option<RequestMessages>,
 }
 
-/// Requests of HTTP/1 without TLS on one edge, each counted once. Upgrades are left out.
+/// Requests of HTTP without TLS on one edge, each counted once. Upgrades are left out.
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestCount {
     edge: RequestEdge,
+    /// `http1`, or `http2`, which calls of gRPC are counted as.
+    protocol: &'static str,
     /// Requests that are over.
     count: u64,
     /// No request is known to be missing; else there may be more.
     exact: bool,
     errors: u64,
-    /// A request is broken here if its connection ended before the answer began.
+    /// A request is broken here if its connection ended before the answer began, or its stream of HTTP/2 was reset or open at the
+    /// end of the connection.
     errors_by_class: RequestErrors,
-    /// Their status could not be read.
+    /// Their status could not be read: of HTTP/2 that of every answer with trailers, as calls of gRPC have.
     unknown: u64,
-    /// From the first byte of the request to the last one of the answer; `min`, `max` and `sum` are rounded down to 64 ns for each.
+    /// From the first byte of the request to the last one of the answer; `min`, `max` and `sum` of HTTP/1 are rounded down to 64 ns for
+    /// each.
     latency_ns: RequestValues,
     /// The end whose sockets counted.
     counted_from: RequestEnd,
@@ -445,6 +449,7 @@ fn counts(table: &model::RequestTable, edges: &[RequestEdge]) -> Vec<RequestCoun
         let place = usize::try_from(found.edge).ok()?;
         Some(RequestCount {
             edge: edges.get(place)?.clone(),
+            protocol: found.protocol.name(),
             count: found.outcomes.all(),
             exact: found.is_exact,
             errors: found.outcomes.errors(),

@@ -64,6 +64,7 @@ pub(super) fn table() -> RequestTable {
         },
         counted: vec![EdgeCount {
             edge: 0,
+            protocol: Protocol::Http1,
             seen_by: SeenBy::Server,
             outcomes: Outcomes {
                 ok: 8,

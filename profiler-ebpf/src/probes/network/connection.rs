@@ -20,7 +20,7 @@ use profiler_common::{
 };
 
 use super::{
-    payload,
+    http2, payload,
     socket::{Socket, network},
     tls,
 };
@@ -75,6 +75,13 @@ pub(super) fn add(number: &mut u64, more: u64) {
 pub(super) fn add_one(number: &mut u32) {
     // SAFETY: as above.
     unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(number, 1) };
+}
+
+/// Takes one away: adds what makes the number come round, as there is no other instruction for it.
+#[inline(always)]
+pub(super) fn take_one(number: &mut u32) {
+    // SAFETY: as above.
+    unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(number, u32::MAX) };
 }
 
 #[inline(always)]
@@ -226,6 +233,7 @@ pub(super) fn finish(cookie: u64) -> u64 {
         return 0;
     };
     tls::forget(cookie);
+    http2::forget(connection);
     let at_ns = now();
     payload::end(connection, at_ns);
     connection.header = RecordHeader {

@@ -17,7 +17,7 @@ use profiler_common::{
 
 use super::{
     connection::{CONNECTIONS, ENDED, exchange, now},
-    http,
+    http, http2,
 };
 use crate::emit::Urgency;
 
@@ -61,6 +61,7 @@ pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
         .output::<Connection>(&*connection, Urgency::Polled.flags())
         .is_ok()
     {
+        http2::forget(connection);
         // Fails only when it is gone already.
         let _gone = CONNECTIONS.remove(cookie);
         return 1;

@@ -21,6 +21,7 @@ mod connection;
 mod descriptor;
 mod eviction;
 mod http;
+mod http2;
 mod lifecycle;
 mod segments;
 mod names;

@@ -13,15 +13,16 @@ use profiler_common::{
     network::{ANNOUNCED, Connection, DIRECTION_CLIENT, DIRECTION_UNKNOWN, FLAG_JOINED},
     payload::{
         CAPTURE_BEFORE, CAPTURE_CAPTURED, CAPTURE_DEFAULT, CAPTURE_PLAINTEXT, CAPTURE_STEADY,
-        CAPTURE_STOP, CAPTURE_TO_SERVER, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
-        PIECE_FOLLOWS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT,
-        PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS,
-        SCRATCH_BYTES, SCRATCH_SENT, Sampling, client_port,
+        CAPTURE_STOP, CAPTURE_TO_SERVER, MAX_PIECE_BYTES, ORDER_DIRECTION_SHIFT,
+        PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS, PIECE_FOLLOWS, PIECE_SAMPLING_SHIFT, PIECE_SENT,
+        PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection, PieceEnd,
+        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT, Sampling, client_port,
     },
 };
 
 use super::{
     connection::{add, add_one, find, now},
+    http2::Walk,
     payload_bytes::{Source, captured, copy},
     payload_datagrams::Name,
     unix,
@@ -82,6 +83,7 @@ pub(super) struct Scratch {
     /// Where its bytes come from; not sent.
     pub(super) source: Source,
     pub(super) name: Name,
+    pub(super) walk: Walk,
 }
 
 /// Whether the task captures payload.
@@ -445,8 +447,9 @@ pub(super) fn reserve_connection(at_ns: u64) -> Option<RingBufEntry<PieceConnect
 #[repr(C)]
 pub(crate) struct Order {
     cookie: u64,
-    /// For [`Connection::capture_bytes`].
-    capture_bytes: u64,
+    /// For [`Connection::capture_bytes`]; or by [`ORDER_DIRECTION_SHIFT`] a `DIRECTION_*` for a connection whose own is not
+    /// known.
+    order: u64,
 }
 
 /// What the kernel side has noted there stays.
@@ -462,16 +465,21 @@ fn set_order(capture_bytes: &mut u32, order: u64) {
 #[unsafe(link_section = "raw_tp/sys_enter")]
 pub(crate) extern "C" fn network_capture(order: *const Order) -> i32 {
     // SAFETY: the verifier checks accesses to the context.
-    let (cookie, capture_bytes) = unsafe { ((*order).cookie, (*order).capture_bytes) };
+    let (cookie, order) = unsafe { ((*order).cookie, (*order).order) };
+    let direction = (order >> ORDER_DIRECTION_SHIFT) as u32;
     if let Some(connection) = find(cookie) {
-        set_order(&mut connection.capture_bytes, capture_bytes);
+        if direction == 0 {
+            set_order(&mut connection.capture_bytes, order);
+        } else if connection.direction == DIRECTION_UNKNOWN {
+            connection.direction = direction;
+        }
         return 1;
     }
     match unix::find(cookie) {
-        Some(socket) => {
-            set_order(&mut socket.capture_bytes, capture_bytes);
+        Some(socket) if direction == 0 => {
+            set_order(&mut socket.capture_bytes, order);
             1
         }
-        None => 0,
+        _ => 0,
     }
 }

@@ -31,6 +31,7 @@ use profiler_common::{
 
 use super::{
     descriptor::{calls, is_compat},
+    http2::Walk,
     payload::{Scratch, payload},
     socket::Socket,
 };
@@ -53,7 +54,7 @@ const MESSAGE_PARTS: u64 = 16;
 const MESSAGE_BYTES: u64 = 64;
 const MESSAGE_LENGTH: u64 = 56;
 /// `struct iovec` of 64-bit programs.
-const PART_BYTES: u64 = 16;
+pub(super) const PART_BYTES: u64 = 16;
 
 /// Where the running system call says what it moves. It lies in an area of the CPU and not on the stack,
 /// so that the verifier knows nothing of it and walks what follows once, not once for each kind of call.
@@ -81,6 +82,32 @@ impl Source {
             _ => 0,
         };
         if name == 0 { None } else { Some(name) }
+    }
+
+    /// The beginning of a walk over as many bytes; over none where they cannot be found.
+    #[inline(always)]
+    pub(super) fn walk(&self, walk: &mut Walk, bytes: u64) {
+        let place = self.place;
+        walk.left = bytes;
+        walk.address = self.memory;
+        walk.in_part = bytes;
+        walk.parts = self.memory;
+        walk.number = 0;
+        walk.read = 0;
+        if place == PLACE_MESSAGE {
+            let message = self.memory.wrapping_add(MESSAGE_PARTS) as *const [u64; 2];
+            walk.in_part = 0;
+            // SAFETY: the helper checks the address.
+            if let Ok([parts, number]) = unsafe { bpf_probe_read_user(message) } {
+                walk.parts = parts;
+                walk.number = number;
+            }
+        } else if place == PLACE_PARTS {
+            walk.in_part = 0;
+            walk.number = self.number;
+        } else if place == PLACE_NONE {
+            walk.in_part = 0;
+        }
     }
 
     /// The first words, where they lie in one part.

@@ -4,16 +4,15 @@
 //! wants payload the kernel's verifier takes it out of them.
 
 use profiler_common::{
-    http::First,
     network::{Connection, FLAG_JOINED},
     payload::{CAPTURE_BEFORE, LARGE_WRITE_BYTES, PIECES_BEFORE, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
     connection::{add, now},
-    http,
+    http::{self, Wanted},
     payload::{self, Part, payload},
-    payload_bytes::{find_source, first_bytes, first_of_piece},
+    payload_bytes::find_source,
     socket::Socket,
     tls, tls_memory,
 };
@@ -95,7 +94,8 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         add(&mut connection.captured_bytes, part.bytes);
     }
     let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
-    let is_counted = http::wants(connection, AREA == SCRATCH_SENT);
+    let wanted = http::wants(connection, part.bytes, AREA == SCRATCH_SENT);
+    let is_counted = !matches!(wanted, Wanted::Nothing);
     if call.is_none() && !is_wanted && !may_match && !is_counted {
         return;
     }
@@ -123,19 +123,6 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     if is_piece {
         payload::piece::<AREA>(connection, scratch, &part, turn);
     }
-    if is_counted {
-        let of_piece = if is_piece {
-            first_of_piece(scratch)
-        } else {
-            First::NONE
-        };
-        let first = if of_piece.known == 0 {
-            first_bytes(&scratch.source, part.bytes).unwrap_or(First::NONE)
-        } else {
-            of_piece
-        };
-        let [word, next] = first.words;
-        let how = http::how(first.known, AREA == SCRATCH_SENT);
-        http::note(connection, &part, word, next, how);
-    }
+    let is_sent = AREA == SCRATCH_SENT;
+    http::moved(connection, scratch, &part, is_piece, is_sent, wanted);
 }

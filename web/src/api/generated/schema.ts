@@ -2402,7 +2402,7 @@ export interface components {
                 number
             ] | null;
         };
-        /** @description Requests of HTTP/1 without TLS on one edge, each counted once. Upgrades are left out. */
+        /** @description Requests of HTTP without TLS on one edge, each counted once. Upgrades are left out. */
         readonly RequestCount: {
             /**
              * Format: int64
@@ -2414,15 +2414,23 @@ export interface components {
             readonly edge: components["schemas"]["RequestEdge"];
             /** Format: int64 */
             readonly errors: number;
-            /** @description A request is broken here if its connection ended before the answer began. */
+            /**
+             * @description A request is broken here if its connection ended before the answer began, or its stream of HTTP/2 was reset or open at the
+             *     end of the connection.
+             */
             readonly errors_by_class: components["schemas"]["RequestErrors"];
             /** @description No request is known to be missing; else there may be more. */
             readonly exact: boolean;
-            /** @description From the first byte of the request to the last one of the answer; `min`, `max` and `sum` are rounded down to 64 ns for each. */
+            /**
+             * @description From the first byte of the request to the last one of the answer; `min`, `max` and `sum` of HTTP/1 are rounded down to 64 ns for
+             *     each.
+             */
             readonly latency_ns: components["schemas"]["RequestValues"];
+            /** @description `http1`, or `http2`, which calls of gRPC are counted as. */
+            readonly protocol: string;
             /**
              * Format: int64
-             * @description Their status could not be read.
+             * @description Their status could not be read: of HTTP/2 that of every answer with trailers, as calls of gRPC have.
              */
             readonly unknown: number;
         };

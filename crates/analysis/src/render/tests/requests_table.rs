@@ -129,13 +129,15 @@ fn nothing_is_said_as_such() {
 #[test]
 fn what_the_kernel_counted_is_said_where_operations_are_estimates() {
     let mut counted = table(vec![operation("/", 5)]);
-    counted.counted = [(true, 7), (false, 3)]
-        .map(|(is_exact, ok)| EdgeCount {
+    counted.counted = [(true, 7, 0), (false, 3, 0), (true, 1, 1)]
+        .map(|(is_exact, ok, unknown)| EdgeCount {
             edge: 0,
+            protocol: Protocol::Http1,
             seen_by: SeenBy::Client,
             outcomes: Outcomes {
                 ok,
                 client_error: 1,
+                unknown,
                 ..Outcomes::default()
             },
             latency_ns: spread(&[1_500_000]),
@@ -145,7 +147,7 @@ fn what_the_kernel_counted_is_said_where_operations_are_estimates() {
     assert!(!text(&counted).contains("in the kernel"));
     counted.counters.sampled_one_of = 4;
     let found = text(&counted);
-    let (_, behind) = found.split_once("counted in the kernel:\n").unwrap();
+    let (_, behind) = found.split_once("is unknown):\n").unwrap();
     let lines: Vec<Vec<&str>> = behind
         .lines()
         .map(|line| {
@@ -157,9 +159,10 @@ fn what_the_kernel_counted_is_said_where_operations_are_estimates() {
         .collect();
     assert_eq!(lines[0], COUNTED_HEADER);
     let p50 = "1.50 ms";
-    assert_eq!(lines[1][2], "8", "{found}");
-    assert_eq!((lines[1][4], lines[1][5]), ("1", p50), "{found}");
-    assert_eq!(lines[2][2], "4 or more", "{found}");
+    assert_eq!(lines[1][2..4], ["http1", "8"], "{found}");
+    assert_eq!((lines[1][5], lines[1][6]), ("1", p50), "{found}");
+    assert_eq!(lines[2][3], "4 or more", "{found}");
+    assert_eq!(lines[3][5], "1, 1 unknown", "{found}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn what_was_counted_goes_with_an_edge_of_which_more_is_known() {
     play.ask(1, "GET k", "$1\r\nv\r\n");
     let say = |play: &mut Play, key: EdgeKey| {
         play.tracker
-            .edges(&HashMap::from([(1, edge_of(key))]), play.now_ns);
+            .edges(&HashMap::from([(1, edge_of(key))]), play.now_ns, false);
         play.tracker.table(play.now_ns)
     };
     say(&mut play, early());
@@ -52,11 +52,11 @@ fn what_turns_out_to_be_several_edges_stays() {
         ..edge()
     };
     let one = HashMap::from([(1, edge_of(early())), (2, edge_of(early()))]);
-    play.tracker.edges(&one, play.now_ns);
+    play.tracker.edges(&one, play.now_ns, false);
     play.tracker.table(0);
     play.tracker.table(0);
     let two = HashMap::from([(1, edge_of(edge())), (2, edge_of(other))]);
-    play.tracker.edges(&two, play.now_ns);
+    play.tracker.edges(&two, play.now_ns, false);
     let table = play.tracker.table(0);
     assert_eq!(table.edges.len(), 1);
     assert_eq!(table.edges[0].key, early());

@@ -87,7 +87,7 @@ impl Proxy {
     }
 
     fn finish(mut self) -> RequestTable {
-        self.tracker.edges(&edges(), 100_000 * MS);
+        self.tracker.edges(&edges(), 100_000 * MS, false);
         self.tracker.finish(100_000 * MS)
     }
 }
