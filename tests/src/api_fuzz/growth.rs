@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, thread,
+    fmt, fs,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -103,30 +105,32 @@ fn held(agent: &Agent, began: Instant) -> Result<Held> {
 
 /// Threads of a process by name, without numbers.
 fn threads(pid: u32) -> Result<BTreeMap<String, u32>> {
-    let folder = format!("/proc/{pid}/task");
-    let mut threads = BTreeMap::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("list {folder}"))? {
-        let path = entry.with_context(|| format!("list {folder}"))?.path();
-        // One that has ended meanwhile does not count.
-        if let Ok(name) = fs::read_to_string(path.join("comm")) {
-            *threads.entry(kind(name.trim())).or_default() += 1;
-        }
-    }
-    Ok(threads)
+    by_kind(&format!("/proc/{pid}/task"), |path| {
+        fs::read_to_string(path.join("comm")).ok()
+    })
 }
 
 /// Open files of a process by what they are, without numbers.
 fn open_files(pid: u32) -> Result<BTreeMap<String, u32>> {
-    let folder = format!("/proc/{pid}/fd");
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("list {folder}"))? {
+    by_kind(&format!("/proc/{pid}/fd"), |path| {
+        let target = fs::read_link(path).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    })
+}
+
+/// What is in a folder, by its [`kind`]. `name_of` has none for what is gone meanwhile, which does not count.
+fn by_kind(
+    folder: &str,
+    name_of: impl Fn(&Path) -> Option<String>,
+) -> Result<BTreeMap<String, u32>> {
+    let mut kinds = BTreeMap::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("list {folder}"))? {
         let path = entry.with_context(|| format!("list {folder}"))?.path();
-        // One that is closed meanwhile does not count.
-        if let Ok(target) = fs::read_link(&path) {
-            *files.entry(kind(&target.to_string_lossy())).or_default() += 1;
+        if let Some(name) = name_of(&path) {
+            *kinds.entry(kind(name.trim())).or_default() += 1;
         }
     }
-    Ok(files)
+    Ok(kinds)
 }
 
 /// A name without the numbers of processes and sockets.

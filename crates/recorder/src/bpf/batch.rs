@@ -71,54 +71,47 @@ pub(super) fn read<K: Pod, V: Pod>(
 
 /// Removes one entry; one that is not there is no error. The key has the length of the map's keys.
 pub(super) fn remove(map: BorrowedFd<'_>, key: &[u8]) -> Result<(), BatchError> {
-    let mut attributes = ElementAttributes {
-        map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
-        key: key.as_ptr() as u64,
-        ..ElementAttributes::default()
-    };
-    // SAFETY: the key outlives the call, and callers give it the map's length.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_DELETE_ELEM,
-            &raw mut attributes,
-            size_of::<ElementAttributes>(),
-        )
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::ENOENT) {
-        return Ok(());
-    }
-    Err(error.into())
+    element(BPF_MAP_DELETE_ELEM, map, key, &mut []).map(drop)
 }
 
 /// Removes one entry, which is returned; `None`: there is none. The key has the length of the map's keys, and `V` that of its values.
 pub(super) fn take<V: Pod>(map: BorrowedFd<'_>, key: &[u8]) -> Result<Option<V>, BatchError> {
     let mut value = vec![0_u8; size_of::<V>()];
+    let is_there = element(BPF_MAP_LOOKUP_AND_DELETE_ELEM, map, key, &mut value)?;
+    Ok(is_there.then(|| read_pod(&value)).flatten())
+}
+
+/// Runs a command for one entry, whose value goes to `value` if the command reads it. False: there is none.
+fn element(
+    command: libc::c_long,
+    map: BorrowedFd<'_>,
+    key: &[u8],
+    value: &mut [u8],
+) -> Result<bool, BatchError> {
     let mut attributes = ElementAttributes {
         map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
         key: key.as_ptr() as u64,
-        value: value.as_mut_ptr() as u64,
         ..ElementAttributes::default()
     };
+    // The kernel wants no address where there is no value.
+    if !value.is_empty() {
+        attributes.value = value.as_mut_ptr() as u64;
+    }
     // SAFETY: key and value outlive the call, and callers give them the map's lengths.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
-            BPF_MAP_LOOKUP_AND_DELETE_ELEM,
+            command,
             &raw mut attributes,
             size_of::<ElementAttributes>(),
         )
     };
     if result == 0 {
-        return Ok(read_pod(&value));
+        return Ok(true);
     }
     let error = std::io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENOENT) {
-        return Ok(None);
+        return Ok(false);
     }
     Err(error.into())
 }

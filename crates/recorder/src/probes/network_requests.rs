@@ -38,12 +38,6 @@ use crate::bpf::{
 const PAYLOAD: &str = "requests";
 /// Both directions are needed: an answer without its request says nothing.
 const PROGRAMS: [&ProgramRow; 2] = [row("network_send"), row("network_receive")];
-/// Whether the kernel has left out runs of them.
-pub(super) fn has_missed(table: &KernelTable) -> bool {
-    let mut names = PROGRAMS.iter().map(|program| program.name);
-    names.any(|name| table.missed_runs.contains_key(name))
-}
-
 /// The program that sets how much of which connections is captured. It is run and not attached.
 const CONTROL: &ProgramRow = row("network_capture");
 
@@ -91,6 +85,12 @@ fn failed(reason: String) -> CollectError {
         probe: "requests",
         reason,
     }
+}
+
+/// Whether the kernel has left out runs of the programs that requests come from.
+pub(super) fn has_missed(table: &KernelTable) -> bool {
+    let mut names = PROGRAMS.iter().map(|program| program.name);
+    names.any(|name| table.missed_runs.contains_key(name))
 }
 
 /// An error where there can be no requests.

@@ -1,8 +1,8 @@
 //! Payload of connections: the beginning of what each read and write moved, towards the agent.
 //!
-//! Called by the programs of [`super::traffic`]. Cost: a connection that is not captured costs some comparisons and what [`super::http`] takes, a piece one
-//! system call's arguments, the copy of its bytes and one copy into the ring buffer. There is no
-//! program at system calls: what announces a length runs within the call.
+//! Called by the programs of [`super::traffic`]. Cost: a connection that is not captured costs some comparisons and what
+//! [`super::http`] takes, a piece one system call's arguments, the copy of its bytes and one copy into the ring buffer. There
+//! is no program at system calls: what announces a length runs within the call.
 
 use aya_ebpf::{
     macros::map,
