@@ -43,6 +43,13 @@ export async function openPage(browser, origin, options = {}) {
   return { context, page, faults };
 }
 
+/** Gives the window another size, and waits until the page has drawn itself in it. */
+export async function resize(page, width, height) {
+  await page.setViewportSize({ width, height });
+  // What draws on a canvas measures its box within the next frame.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
 /** Opens what the dialog of a new task keeps folded. */
 export async function openOptions(page) {
   const options = page.locator("details.task-options");

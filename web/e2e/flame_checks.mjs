@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { openPage } from "./browser.mjs";
+import { openPage, resize } from "./browser.mjs";
 import { address, assert } from "./real.mjs";
 
 const tree = "[role=tree]";
@@ -312,7 +312,7 @@ export async function flameChecks(checks, browser, mock, shots) {
       [1024, 768, 0.6],
     ]) {
       const { context, page, faults } = await openTask(browser, mock, "id=1");
-      await page.setViewportSize({ width, height });
+      await resize(page, width, height);
       const share = () =>
         page.locator(".flame-frame").evaluate((frame) => {
           const box = frame.getBoundingClientRect();
@@ -337,16 +337,18 @@ export async function flameChecks(checks, browser, mock, shots) {
 
   await checks.run("a graph that is higher than its window shows the side of its root", async () => {
     const { context, page } = await openTask(browser, mock, "id=4&unfold=1");
-    await page.setViewportSize({ width: 1024, height: 500 });
+    await resize(page, 1024, 500);
     const at = () =>
       page.locator(tree).evaluate(({ scrollTop, scrollHeight, clientHeight }) => ({
         above: scrollTop,
         below: scrollHeight - clientHeight - scrollTop,
       }));
+    await page.waitForFunction(() => document.querySelector("[role=tree]").scrollTop > 50);
     const flame = await at();
     assert(flame.below <= 1 && flame.above > 50, `flame: ${JSON.stringify(flame)}`);
     await page.keyboard.press("2");
     await page.waitForURL(/layout=icicle/);
+    await page.waitForFunction(() => document.querySelector("[role=tree]").scrollTop <= 1);
     const icicle = await at();
     assert(icicle.above <= 1 && icicle.below > 50, `icicle: ${JSON.stringify(icicle)}`);
     await context.close();

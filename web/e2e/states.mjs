@@ -1,7 +1,7 @@
 // What only a stand-in can show: hostile text on every page, and every page while the agent answers
 // late, with an error, or not at all.
 
-import { launch, openPage } from "./browser.mjs";
+import { launch, openPage, resize } from "./browser.mjs";
 import { assertFits, assertNotBlank, assertOnlyText } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
 import { visit } from "./pages.mjs";
@@ -23,7 +23,7 @@ async function hostileText(checks, browser, shots) {
       await visit(page, mock.origin, each);
       await assertOnlyText(page);
       for (const width of [320, 720, 1440]) {
-        await page.setViewportSize({ width, height: 900 });
+        await resize(page, width, 900);
         await assertFits(page, width);
       }
       if (shots !== undefined) await page.screenshot({ path: `${shots}/hostile-${each.name}.png` });
