@@ -39,7 +39,7 @@ const OF_ID: u64 = 0x9E37_79B9_7F4A_7C15;
 const OF_CHANGES: u64 = 0xD1B5_4A32_D192_ED03;
 
 /// Set for every pid that was ever put into `FILTER_PIDS`: most processes of a node are told apart
-/// from the targets without a lookup.
+/// from the targets without a lookup. Not filled in objects that neither measure waits nor watch connections.
 #[map]
 static PROCESS_MARKS: Array<u32> = Array::with_max_entries(MARKS, 0);
 

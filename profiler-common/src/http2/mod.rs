@@ -193,18 +193,12 @@ impl Http2 {
         Taken::Begun { head, header_bytes }
     }
 
-    /// What a frame that begins does to its stream. Its payload may be all there: see [`Self::passed`].
+    /// What a frame that begins at `now_ns` does to its stream. Its payload may be all there: see [`Self::passed`].
     #[inline]
-    pub fn take(
-        &mut self,
-        is_answer: bool,
-        head: Head,
-        words: [u64; 2],
-        now: impl Fn() -> u64,
-    ) -> Became {
+    pub fn take(&mut self, is_answer: bool, head: Head, words: [u64; 2], now_ns: u64) -> Became {
         match head.event(is_answer, words) {
             Event::Nothing => Became::Nothing,
-            Event::Begins => self.begins(head.stream, now()),
+            Event::Begins => self.begins(head.stream, now_ns),
             Event::Head { class, is_last } => {
                 if is_last {
                     self.frames(is_answer).ends = head.stream;

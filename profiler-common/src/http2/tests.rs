@@ -93,8 +93,7 @@ impl Followed {
                 Taken::More => bytes = &bytes[size..],
                 Taken::Begun { head, header_bytes } => {
                     bytes = &bytes[header_bytes as usize..];
-                    let now_ns = self.now_ns;
-                    let became = self.http2.take(is_answer, head, words, || now_ns);
+                    let became = self.http2.take(is_answer, head, words, self.now_ns);
                     self.note(became);
                     let became = self.http2.passed(is_answer);
                     self.note(became);

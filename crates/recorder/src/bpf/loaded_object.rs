@@ -59,7 +59,8 @@ pub struct LoadedObject {
     pub(super) denied: Vec<String>,
     pub(super) load_times: BTreeMap<&'static str, Duration>,
     pub(super) walks_with_tables: bool,
-    pub(super) measures_waits: bool,
+    /// Whether its programs tell processes by marks before they look them up.
+    pub(super) marks_processes: bool,
     /// Calls of [`Self::forget_sent`].
     pub(super) rotations: u32,
     /// How often cgroups were added to the filter.
@@ -100,8 +101,8 @@ impl LoadedObject {
         &mut self.ebpf
     }
 
-    pub(super) fn measures_waits(&self) -> bool {
-        self.measures_waits
+    pub(super) fn marks_processes(&self) -> bool {
+        self.marks_processes
     }
 
     pub(super) fn allow(&self, name: &'static str) -> Result<(), LoadError> {

@@ -126,10 +126,7 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
-            measures_waits: matches!(
-                request.counting,
-                Counting::Waits | Counting::Wall | Counting::Everything(_)
-            ),
+            marks_processes: request.counting.marks_processes(),
             rotations: 0,
             filter_changes: 0,
             knows_wakers: false,

@@ -80,6 +80,11 @@ impl Counting {
         }
     }
 
+    /// Whether its programs run for every process of the machine, so that marks tell most of them from targets.
+    pub(super) fn marks_processes(self) -> bool {
+        self.has_waits() || self.connections().is_some()
+    }
+
     fn has_slices(self) -> bool {
         match self {
             Self::Wall | Self::Everything(_) => true,
@@ -252,7 +257,7 @@ pub(super) fn map_entries(
         ("SLICES_EVEN", slices),
         ("SLICES_ODD", slices),
         ("THREAD_MARKS", used(has_waits, MARKS)),
-        ("PROCESS_MARKS", used(has_waits, MARKS)),
+        ("PROCESS_MARKS", used(counting.marks_processes(), MARKS)),
         ("KNOWN", used(tables && has_waits, KNOWN_WALKS)),
         ("KERNEL_WALKS", used(tables && has_waits, cpus.areas(1))),
         ("WALKS", used(tables, cpus.areas(WALK_CLASSES))),

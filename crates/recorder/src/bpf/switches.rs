@@ -92,10 +92,10 @@ impl LoadedObject {
         self.set_number("WAIT_MODE", 0, MODE_SAMPLED)
     }
 
-    /// Makes the scheduler's programs look a process up.
+    /// Makes the programs of switches and connections look a process up.
     pub(super) fn mark_process(&mut self, pid: u32) -> Result<(), LoadError> {
-        // Objects that measure no waits have one mark only, and do not read it.
-        if self.measures_waits() {
+        // Other objects have one mark only, and do not read it.
+        if self.marks_processes() {
             self.set_number("PROCESS_MARKS", pid & (MARKS - 1), 1)
         } else {
             Ok(())

@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
 
 use aya_ebpf::{
     bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST},
-    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, generated::bpf_get_current_task_btf},
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
@@ -24,7 +24,7 @@ use super::{
     socket::{Socket, network},
     tls,
 };
-use crate::{config::config, emit::Urgency, filter, task};
+use crate::{config::config, emit::Urgency, filter, kernel::TypedPtr, task};
 
 /// Every connection that is watched, by cookie. Memory is taken for connections that are there and
 /// not for as many as there may be: none of the hooks that make entries is within the kernel's
@@ -135,6 +135,13 @@ pub(super) fn current_is_wanted() -> bool {
         Some(ids) => filter::wants(task::current(), ids),
         None => false,
     }
+}
+
+/// False only where the running task is surely no target: what others say costs little more than the program's start.
+#[inline(always)]
+pub(super) fn current_may_be_wanted() -> bool {
+    // SAFETY: a helper without arguments.
+    filter::may_want(TypedPtr::new(unsafe { bpf_get_current_task_btf() }))
 }
 
 /// Pid of the running task; 0 when it has none in the agent's namespace.

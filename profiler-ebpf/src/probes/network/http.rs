@@ -20,7 +20,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, add_one, now},
+    connection::{add, add_one},
     http2,
     payload::{Part, Scratch},
     payload_bytes::{first_bytes, first_of_piece},
@@ -48,9 +48,9 @@ pub(super) enum Wanted {
 }
 
 #[inline(always)]
-pub(super) fn wants(connection: &mut Connection, bytes: u64, is_sent: bool) -> Wanted {
+pub(super) fn wants(connection: &mut Connection, part: &Part, is_sent: bool) -> Wanted {
     if connection.http & HTTP2 != 0 {
-        return match http2::wants(connection, bytes, is_sent) {
+        return match http2::wants(connection, part, is_sent) {
             Some(http2) => Wanted::Frames(http2),
             None => Wanted::Nothing,
         };
@@ -59,7 +59,7 @@ pub(super) fn wants(connection: &mut Connection, bytes: u64, is_sent: bool) -> W
         return Wanted::First;
     }
     if is_answer(connection.http, is_sent) {
-        answered(connection);
+        answered(connection, part);
     }
     Wanted::Nothing
 }
@@ -131,7 +131,7 @@ fn note(connection: &mut Connection, part: &Part, word: u64, next: u64, how: u64
         Said::Nothing => connection.http = http,
         Said::Answer => {
             connection.http = http;
-            answered(connection);
+            answered(connection, part);
         }
         Said::Request => {
             let noted = if connection.http & ANSWERED == 0 {
@@ -141,7 +141,7 @@ fn note(connection: &mut Connection, part: &Part, word: u64, next: u64, how: u64
             };
             connection.http = http | noted as u32;
             let is_large = is_sent && part.since_ns != 0;
-            connection.http_began_ns = if is_large { part.since_ns } else { now() };
+            connection.http_began_ns = if is_large { part.since_ns } else { part.at_ns };
         }
         Said::Http2 => connection.http = http,
     }
@@ -150,8 +150,8 @@ fn note(connection: &mut Connection, part: &Part, word: u64, next: u64, how: u64
 
 /// A part of an answer was moved.
 #[inline(always)]
-fn answered(connection: &mut Connection) {
-    let took = now().saturating_sub(connection.http_began_ns) / TOOK_UNIT_NS;
+fn answered(connection: &mut Connection, part: &Part) {
+    let took = part.at_ns.saturating_sub(connection.http_began_ns) / TOOK_UNIT_NS;
     connection.http_took = took.min(u64::from(u32::MAX)) as u32;
 }
 

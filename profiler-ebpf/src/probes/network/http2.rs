@@ -22,7 +22,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add_one, now, take_one},
+    connection::{add_one, take_one},
     http,
     payload::{Part, Scratch},
     payload_bytes::PART_BYTES,
@@ -89,7 +89,7 @@ pub(super) fn forget(connection: &Connection) {
 #[inline(always)]
 pub(super) fn wants(
     connection: &mut Connection,
-    bytes: u64,
+    part: &Part,
     is_sent: bool,
 ) -> Option<&'static mut Http2> {
     if connection.http & SWITCHED != 0 {
@@ -101,11 +101,11 @@ pub(super) fn wants(
     };
     let is_answer = is_answer(connection, is_sent);
     let frames = http2.frames(is_answer);
-    if frames.have != 0 || u64::from(frames.rest) < bytes {
+    if frames.have != 0 || u64::from(frames.rest) < part.bytes {
         return Some(http2);
     }
-    frames.rest -= bytes as u32;
-    note(connection, http2.passed(is_answer));
+    frames.rest -= part.bytes as u32;
+    note(connection, http2.passed(is_answer), part.at_ns);
     None
 }
 
@@ -123,8 +123,9 @@ pub(super) struct Walk {
     /// Of them those that were read already, the next one first, with their number.
     pub(super) read: u64,
     ahead: [[u64; 2]; AHEAD],
-    /// When it began; 0: now.
-    since_ns: u64,
+    /// When it began to be moved, and when that was over.
+    began_ns: u64,
+    at_ns: u64,
 }
 
 /// Parts that are read at once: a copy for each would take longer.
@@ -192,8 +193,9 @@ pub(super) fn follow(
 ) -> u64 {
     let is_answer = is_answer(connection, is_sent != 0);
     scratch.source.walk(&mut scratch.walk, part.bytes);
-    // A large write began before it was over.
-    scratch.walk.since_ns = if is_sent == 0 { 0 } else { part.since_ns };
+    let is_large = is_sent != 0 && part.since_ns != 0;
+    scratch.walk.began_ns = if is_large { part.since_ns } else { part.at_ns };
+    scratch.walk.at_ns = part.at_ns;
     let mut following = Following {
         connection,
         http2,
@@ -251,7 +253,7 @@ extern "C" fn step(_index: u64, context: *mut c_void) -> u64 {
         Next::Payload(count) => {
             frames.rest -= count as u32;
             walk.pass(count);
-            note(connection, http2.passed(is_answer));
+            note(connection, http2.passed(is_answer), walk.at_ns);
             return 0;
         }
         Next::Head { have, size } => (have, size as u32),
@@ -267,16 +269,15 @@ extern "C" fn step(_index: u64, context: *mut c_void) -> u64 {
         }
         Taken::Begun { head, header_bytes } => {
             walk.pass(u64::from(header_bytes));
-            let since_ns = walk.since_ns;
-            let began = || if since_ns == 0 { now() } else { since_ns };
-            let became = http2.take(is_answer, head, words, began);
-            note(connection, became);
+            let began_ns = walk.began_ns;
+            let became = http2.take(is_answer, head, words, began_ns);
+            note(connection, became, walk.at_ns);
             // What of its payload is there, so that most frames take one step.
             let frames = http2.frames(is_answer);
             let there = u64::from(frames.rest).min(walk.in_part);
             frames.rest -= there as u32;
             walk.pass(there);
-            note(connection, http2.passed(is_answer));
+            note(connection, http2.passed(is_answer), walk.at_ns);
         }
         Taken::Garbage => return 1,
     }
@@ -320,7 +321,7 @@ fn keep(frames: &mut Frames, have: u32, words: [u64; 2]) {
 }
 
 #[inline(always)]
-fn note(connection: &mut Connection, became: Became) {
+fn note(connection: &mut Connection, became: Became, at_ns: u64) {
     match became {
         Became::Nothing => {}
         Became::Open => add_one(&mut connection.http_took),
@@ -330,7 +331,7 @@ fn note(connection: &mut Connection, became: Became) {
             let time_ns = if began_ns == 0 || class == BROKEN {
                 http::NO_TIME
             } else {
-                now().saturating_sub(began_ns)
+                at_ns.saturating_sub(began_ns)
             };
             let noted = http::count(connection.cookie, u64::from(class), time_ns) as u32;
             // Not written anew each time: another thread may set a bit meanwhile.

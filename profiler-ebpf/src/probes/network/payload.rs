@@ -21,7 +21,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, add_one, find, now},
+    connection::{add, add_one, find},
     http2::Walk,
     payload_bytes::{Source, captured, copy},
     payload_datagrams::Name,
@@ -99,6 +99,8 @@ pub(super) struct Part {
     pub(super) offset: u64,
     /// Since when it was there to be read, or when its write began; 0: not known.
     pub(super) since_ns: u64,
+    /// Now: the clock is read once for each part.
+    pub(super) at_ns: u64,
 }
 
 /// How a piece relates to the sampling.
@@ -114,7 +116,7 @@ pub(super) struct Turn {
 /// connections take turns, a request that begins in the connection's turn is captured to its end, and nothing else: a
 /// turn begins and ends where the client has something to say after the server.
 #[inline(always)]
-pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, is_first: bool) -> Turn {
+pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, part: &Part) -> Turn {
     let Connection {
         direction,
         local_port,
@@ -127,13 +129,13 @@ pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, is_first: bool
     let is_to_server = is_sent == (direction == DIRECTION_CLIENT);
     let goes_on = sampling.takes_turns()
         && direction != DIRECTION_UNKNOWN
-        && !is_first
+        && part.offset != 0
         && !(is_to_server && before & CAPTURE_TO_SERVER == 0);
     let is_captured = if goes_on {
         follows
     } else {
         let key = u64::from(client_port(direction, local_port, remote_port));
-        is_sampled_by(key, sampling)
+        sampling.has(key, part.at_ns)
     };
     note(&mut connection.capture_bytes, CAPTURE_CAPTURED, is_captured);
     note(
@@ -188,13 +190,6 @@ impl Turn {
 #[inline(always)]
 pub(super) fn is_stopped(capture_bytes: u32) -> bool {
     capture_bytes & CAPTURE_STOP == CAPTURE_STOP
-}
-
-/// Whether connections with this key are captured now.
-#[inline(always)]
-pub(super) fn is_sampled_by(key: u64, sampling: Sampling) -> bool {
-    let at_ns = if sampling.takes_turns() { now() } else { 0 };
-    sampling.has(key, at_ns)
 }
 
 /// Which connections are captured.
@@ -257,7 +252,7 @@ pub(super) fn piece<const AREA: u32>(
     part: &Part,
     turn: Turn,
 ) -> u64 {
-    let at_ns = now();
+    let at_ns = part.at_ns;
     if !is_announced(connection, at_ns) {
         scratch.head.captured = 0;
         return 0;

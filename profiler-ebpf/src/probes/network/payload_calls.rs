@@ -20,17 +20,17 @@ use super::{
 /// `-EAGAIN`.
 const BLOCKED: i32 = -11;
 
-/// When a large write that has just ended began: it has waited for room in the socket for as long as data was under way since
+/// When a large write that ended at `at_ns` began: it has waited for room in the socket for as long as data was under way since
 /// the connection was last used. To within two ticks, never too early; 0: now, or that is not known.
 #[inline(always)]
-fn began_ns(connection: &Connection, busy_ticks: u32, bytes: u64) -> u64 {
+fn began_ns(connection: &Connection, busy_ticks: u32, bytes: u64, at_ns: u64) -> u64 {
     let ticks = busy_ticks.wrapping_sub(connection.busy_ticks);
     let is_joined = connection.flags & FLAG_JOINED != 0 && connection.busy_ticks == 0;
     if bytes < LARGE_WRITE_BYTES || is_joined || ticks < 2 {
         return 0;
     }
     let waited_ns = u64::from(ticks - 1) * u64::from(payload!(tick_ns));
-    now().saturating_sub(waited_ns)
+    at_ns.saturating_sub(waited_ns)
 }
 
 /// As in [`Connection::busy_ticks`], until now.
@@ -54,22 +54,25 @@ pub(super) fn refused(result: i32) {
 #[inline(always)]
 pub(super) fn sent(socket: Socket, connection: &mut Connection, bytes: u64) {
     let busy_ticks = busy_ticks(socket);
+    let at_ns = now();
     let part = Part {
         bytes,
         offset: connection.sent_bytes.saturating_sub(bytes),
-        since_ns: began_ns(connection, busy_ticks, bytes),
+        since_ns: began_ns(connection, busy_ticks, bytes, at_ns),
+        at_ns,
     };
     connection.busy_ticks = busy_ticks;
     moved::<SCRATCH_SENT>(socket, connection, part);
 }
 
-/// The running task has read from a connection.
+/// The running task has read from a connection, at `read_ns`; 0: that was not looked up.
 #[inline(always)]
-pub(super) fn received(socket: Socket, connection: &mut Connection, bytes: u64) {
+pub(super) fn received(socket: Socket, connection: &mut Connection, bytes: u64, read_ns: u64) {
     let part = Part {
         bytes,
         offset: connection.received_bytes.saturating_sub(bytes),
         since_ns: connection.taken_ns,
+        at_ns: if read_ns == 0 { now() } else { read_ns },
     };
     connection.busy_ticks = busy_ticks(socket);
     moved::<SCRATCH_RECEIVED>(socket, connection, part);
@@ -83,7 +86,7 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     } else {
         None
     };
-    let turn = payload::turn_of(connection, AREA == SCRATCH_SENT, part.offset == 0);
+    let turn = payload::turn_of(connection, AREA == SCRATCH_SENT, &part);
     if !turn.sampling.is_open() {
         connection.capture_bytes |= CAPTURE_BEFORE;
         payload::count(PIECES_BEFORE);
@@ -94,7 +97,7 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         add(&mut connection.captured_bytes, part.bytes);
     }
     let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
-    let wanted = http::wants(connection, part.bytes, AREA == SCRATCH_SENT);
+    let wanted = http::wants(connection, &part, AREA == SCRATCH_SENT);
     let is_counted = !matches!(wanted, Wanted::Nothing);
     if call.is_none() && !is_wanted && !may_match && !is_counted {
         return;

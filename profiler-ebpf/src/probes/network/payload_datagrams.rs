@@ -16,9 +16,7 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, current_is_wanted, is_in_scope, now},
-    payload::{
-        Moved, Scratch, Turn, fill, is_sampled_by, reserve_connection, sampling, scratch, send,
-    },
+    payload::{Moved, Scratch, Turn, fill, reserve_connection, sampling, scratch, send},
     payload_bytes::find_source,
     socket::Socket,
 };
@@ -76,16 +74,16 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         return 0;
     };
     let sampling = sampling();
+    let at_ns = now();
     let turn = Turn {
         sampling,
-        is_captured: is_sampled_by(sampling_key(cookie, local, remote), sampling),
+        is_captured: sampling.has(sampling_key(cookie, local, remote), at_ns),
         follows: entry.captured != 0,
     };
     entry.captured = u32::from(turn.is_captured);
     if !turn.is_captured {
         return 0;
     }
-    let at_ns = now();
     let rested = at_ns.saturating_sub(entry.used_ns) > DATAGRAM_REST_NS;
     entry.used_ns = at_ns;
     if rested && announce(socket, cookie, &scratch.name, at_ns) == 0 {

@@ -12,8 +12,8 @@ use profiler_common::{
 use super::{
     connection::{add_one, now},
     payload::{
-        self, Moved, Turn, begins_http2, fill, is_sampled_by, is_stopped, limit_of, note,
-        reserve_connection, sampling_of, send, speaks_http2,
+        self, Moved, Turn, begins_http2, fill, is_stopped, limit_of, note, reserve_connection,
+        sampling_of, send, speaks_http2,
     },
     payload_bytes::find_source,
     socket::Socket,
@@ -35,7 +35,7 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     }
     let at_ns = now();
     entry.used_ns = at_ns;
-    let turn = turn_of(entry);
+    let turn = turn_of(entry, at_ns);
     if is_stopped(entry.capture_bytes) || !turn.is_captured {
         return 0;
     }
@@ -77,10 +77,10 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
 
 /// Whether what is moved now is captured; a turn begins and ends anywhere, as the client is not known.
 #[inline(always)]
-fn turn_of(entry: &mut UnixSocket) -> Turn {
+fn turn_of(entry: &mut UnixSocket, at_ns: u64) -> Turn {
     let sampling = sampling_of(entry.capture_bytes);
     let follows = entry.capture_bytes & CAPTURE_CAPTURED != 0;
-    let is_captured = is_sampled_by(sampling_key(entry), sampling);
+    let is_captured = sampling.has(sampling_key(entry), at_ns);
     note(&mut entry.capture_bytes, CAPTURE_CAPTURED, is_captured);
     Turn {
         sampling,

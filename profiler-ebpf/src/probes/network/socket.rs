@@ -124,6 +124,12 @@ impl Socket {
         (family == IPV4 || family == IPV6) && protocol == TCP
     }
 
+    /// The same of an argument, without a helper.
+    #[inline(always)]
+    pub(super) fn is_tcp_argument(self) -> bool {
+        self.is_argument_of(TCP)
+    }
+
     /// The first TCP socket of an argument that is an MPTCP socket. It is a connection as others are, and what a
     /// process moves over the MPTCP socket is counted there. `None`: it is not an MPTCP socket, or has lost
     /// its first connection.
@@ -158,7 +164,13 @@ impl Socket {
     /// Whether an argument is a UDP socket, without a helper.
     #[inline(always)]
     pub(super) fn is_udp_argument(self) -> bool {
-        if self.typed().member::<u16>(network!(sock_protocol)) != UDP {
+        self.is_argument_of(UDP)
+    }
+
+    /// Whether an argument is a socket of the internet with this protocol.
+    #[inline(always)]
+    fn is_argument_of(self, protocol: u16) -> bool {
+        if self.typed().member::<u16>(network!(sock_protocol)) != protocol {
             return false;
         }
         let family = self.family_of_argument();

@@ -2,7 +2,7 @@
 //!
 //! These hooks run millions of times a second, so each does as little as it can: members of the socket
 //! are read without helpers, the clock once for each read, and an unwatched socket costs its cookie
-//! and one lookup, or the filter where it is TCP. Where a task wants payload, the same programs capture it
+//! and one lookup, and where it is TCP a look at the running process (the filter, where that may be a target). Where a task wants payload, the same programs capture it
 //! ([`super::payload_calls`]).
 //!
 //! Hooks: `sock_send_length`, `sock_recv_length(struct sock *sk, int ret, int flags)`, since 6.3, one
@@ -18,7 +18,10 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
+    connection::{
+        add, count, create, current_is_wanted, current_may_be_wanted, find, is_in_scope, now,
+        use_by_current,
+    },
     names, payload, payload_calls, payload_datagrams, payload_unix,
     socket::{RoundTrip, Socket, Stream, known_cookie},
     unix,
@@ -125,9 +128,9 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
                 Some(tcp) => tcp.stream(),
                 None => Stream::default(),
             };
-            receive(connection, bytes, 1, stream);
+            let read_ns = receive(connection, bytes, 1, stream);
             if payload::is_watched() {
-                payload_calls::received(socket, connection, bytes);
+                payload_calls::received(socket, connection, bytes, read_ns);
             }
         }
         Met::Unix => {
@@ -151,9 +154,14 @@ pub(super) fn is_consumed(flags: u64) -> bool {
     flags & (PEEK | ERROR_QUEUE) == 0
 }
 
-/// Counts reads of the running task, after which the stream is as given.
+/// Counts reads of the running task, after which the stream is as given. The time, where it was looked up; else 0.
 #[inline(always)]
-pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, stream: Stream) {
+pub(super) fn receive(
+    connection: &mut Connection,
+    bytes: u64,
+    operations: u64,
+    stream: Stream,
+) -> u64 {
     use_by_current(connection);
     add(&mut connection.received_bytes, bytes);
     let ready_ns = arrival(connection);
@@ -173,13 +181,13 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
     let has_left = stream.next != stream.copied;
     if ready_ns == 0 && !has_left {
         connection.left_ns = 0;
-        return;
+        return 0;
     }
     let read_ns = now();
     // What is left has waited from some time on that is not known, at the latest from now.
     connection.left_ns = if has_left { read_ns } else { 0 };
     if ready_ns == 0 {
-        return;
+        return read_ns;
     }
     let waited_ns = read_ns.saturating_sub(ready_ns);
     add(&mut connection.receive_wait_sum_ns, waited_ns);
@@ -188,6 +196,7 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
     if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
         add(slot, 1);
     }
+    read_ns
 }
 
 /// Since when the data that is read now was there; 0 when that is not known.
@@ -281,7 +290,8 @@ fn connection_of(socket: Socket, bytes: u64) -> Met {
             None => joined(first, cookie, bytes),
         };
     }
-    if !socket.is_tcp() {
+    // What the rest of the machine says is most of what comes by: it ends here.
+    if !socket.is_tcp_argument() || !current_may_be_wanted() {
         return Met::Other;
     }
     joined(socket, socket.cookie(), bytes)
