@@ -32,7 +32,7 @@ pub struct RequestOptions {
     /// First bytes of each read and write that leave the kernel.
     pub capture_bytes: u32,
     /// Share of one CPU, in percent, that reading payload may use before connections are sampled. Probes of TLS
-    /// may cost the target half of that before they are there for a part of the time only.
+    /// may cost the target as much before they are there for a part of the time only.
     pub cpu_percent: u32,
 }
 
@@ -57,7 +57,7 @@ impl Default for RequestOptions {
             samples_all: false,
             rules: Vec::new(),
             capture_bytes: DEFAULT_CAPTURE_BYTES,
-            cpu_percent: 10,
+            cpu_percent: 5,
         }
     }
 }

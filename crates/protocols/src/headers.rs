@@ -3,7 +3,7 @@
 use super::{
     Privacy,
     route::{cut, mask_query},
-    text::printable_letter,
+    text::printable_text,
 };
 
 /// What stands for a value that must not be seen.
@@ -50,6 +50,22 @@ const KEPT: [&str; 23] = [
     "x-envoy-overloaded",
     "x-envoy-upstream-service-time",
     "x-powered-by",
+];
+
+/// Headers that most messages have and that hold no secret; with [`KEPT`] they are told without a look at the parts of their names.
+const USUAL: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "date",
+    "etag",
+    "host",
+    "last-modified",
+    "x-envoy-decorator-operation",
+    "x-forwarded-proto",
+    "x-request-id",
 ];
 
 /// Parts of names that tell of a secret: `x-auth-token`, `set-cookie`, `x-forwarded-client-cert`.
@@ -106,10 +122,12 @@ const ADDRESSES: [&str; 8] = [
 /// What becomes of the header of a name in lower case. A secret stays one, whatever users ask for.
 pub(crate) fn treatment(name: &str, privacy: &Privacy) -> Treatment {
     let is = |listed: &String| listed.eq_ignore_ascii_case(name);
-    if is_secret(name) || privacy.redacted_headers.iter().any(is) {
+    let is_kept = KEPT.binary_search(&name).is_ok();
+    let is_known = is_kept || USUAL.binary_search(&name).is_ok();
+    if (!is_known && is_secret(name)) || privacy.redacted_headers.iter().any(is) {
         return Treatment::Redact;
     }
-    if KEPT.binary_search(&name).is_ok() {
+    if is_kept {
         return Treatment::Keep;
     }
     if name.len() > NAME_BYTES || !privacy.kept_headers.iter().any(is) {
@@ -135,7 +153,7 @@ pub(crate) fn keep(name: &str, value: &str, privacy: &Privacy) -> Option<(String
         }
         Treatment::MaskQuery => mask_query(value, VALUE_BYTES),
         Treatment::Keep => {
-            let mut text: String = value.trim_ascii().chars().map(printable_letter).collect();
+            let mut text = printable_text(value.trim_ascii());
             cut(&mut text, VALUE_BYTES);
             text
         }
@@ -155,7 +173,7 @@ fn is_secret(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, REDACTED, SECRET_WORDS, keep};
+    use super::{KEPT, REDACTED, SECRET_WORDS, USUAL, is_secret, keep};
     use crate::Privacy;
 
     fn check(name: &str, value: &str, kept: Option<&str>) {
@@ -205,7 +223,26 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        assert!(KEPT.is_sorted() && SECRET_WORDS.is_sorted());
+        assert!(KEPT.is_sorted() && USUAL.is_sorted() && SECRET_WORDS.is_sorted());
+    }
+
+    #[test]
+    fn no_known_header_is_a_secret() {
+        for name in KEPT.iter().chain(&USUAL) {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn known_headers_are_redacted_where_that_is_asked_for() {
+        let privacy = Privacy {
+            redacted_headers: vec!["Server".to_owned(), "host".to_owned()],
+            ..asked()
+        };
+        for name in ["server", "host"] {
+            let kept = keep(name, "canary", &privacy).map(|(_, value)| value);
+            assert_eq!(kept.as_deref(), Some(REDACTED), "{name}");
+        }
     }
 
     fn asked() -> Privacy {

@@ -8,7 +8,7 @@ use std::{
 use super::{
     Exchange, Options, Outcome, Protocol, headers,
     route::{cut, fold_grpc_path, fold_path, mask_query},
-    text::printable_letter,
+    text::printable_text,
     trace::{TraceSource, take_trace_header},
 };
 
@@ -120,7 +120,12 @@ pub(crate) fn path_hash(path: &[u8]) -> u64 {
 }
 
 fn bounded(text: &str, limit: usize) -> String {
-    let mut text: String = text.chars().take(limit).map(printable_letter).collect();
+    // A letter has a byte at least.
+    let end = text
+        .char_indices()
+        .nth(limit)
+        .map_or(text.len(), |(end, _)| end);
+    let mut text = printable_text(text.get(..end).unwrap_or(text));
     cut(&mut text, limit);
     text
 }

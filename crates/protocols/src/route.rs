@@ -1,6 +1,6 @@
 //! Paths to routes: what changes from request to request is folded, so that few routes remain.
 
-use super::text::printable_letter;
+use super::text::{printable_letter, printable_text};
 
 /// Most bytes of a route.
 pub(crate) const ROUTE_BYTES: usize = 256;
@@ -305,7 +305,7 @@ fn push_digits(folded: &mut String, digits: &mut String) {
 }
 
 fn push_printable(text: &mut String, more: &str) {
-    text.extend(more.chars().map(printable_letter));
+    text.push_str(&printable_text(more));
 }
 
 /// Whether text before a `=` is a name, and not a secret that holds a `=`.

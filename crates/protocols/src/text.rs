@@ -16,6 +16,15 @@ pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
     text
 }
 
+/// The text with its control characters replaced.
+pub(crate) fn printable_text(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        // Nearly all of it.
+        return text.to_owned();
+    }
+    text.chars().map(printable_letter).collect()
+}
+
 /// A letter that may be kept: control characters are replaced.
 pub(crate) fn printable_letter(letter: char) -> char {
     if letter.is_control() {

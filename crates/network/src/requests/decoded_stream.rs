@@ -139,7 +139,7 @@ impl DecodedStream {
     }
 
     /// Bytes before a piece since the connection was found.
-    fn offset(&mut self, piece: &PayloadPiece) -> u64 {
+    fn offset(&mut self, piece: &PayloadPiece<'_>) -> u64 {
         if piece.plaintext == Plaintext::Wire || !self.is_joined {
             return piece.offset;
         }
@@ -172,7 +172,7 @@ impl DecodedStream {
     }
 
     /// Takes the next piece; requests that are over are appended to `out`.
-    pub(super) fn take(&mut self, piece: &PayloadPiece, out: &mut Vec<Exchange>) {
+    pub(super) fn take(&mut self, piece: &PayloadPiece<'_>, out: &mut Vec<Exchange>) {
         self.bytes = self.bytes.saturating_add(piece.length);
         let offset = self.offset(piece);
         match &mut self.decoding {
@@ -410,7 +410,7 @@ impl DecodedStream {
 
 /// A piece as the decoders have it. A request begins when its first write does, which may wait for room in the socket
 /// for most of an upload; an answer ends when its last write does.
-fn as_seen(piece: &PayloadPiece, seen_by: SeenBy) -> Piece<'_> {
+fn as_seen<'a>(piece: &PayloadPiece<'a>, seen_by: SeenBy) -> Piece<'a> {
     let direction = match (seen_by, piece.is_send) {
         (SeenBy::Client, true) | (SeenBy::Server, false) => Direction::ToServer,
         (SeenBy::Client, false) | (SeenBy::Server, true) => Direction::ToClient,
@@ -423,6 +423,6 @@ fn as_seen(piece: &PayloadPiece, seen_by: SeenBy) -> Piece<'_> {
         direction,
         at_ns,
         length: piece.length,
-        bytes: &piece.bytes,
+        bytes: piece.bytes,
     }
 }

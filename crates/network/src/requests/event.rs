@@ -39,8 +39,8 @@ impl Drawn {
 }
 
 /// What one call moved over one connection. Times are `CLOCK_MONOTONIC` in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayloadPiece {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadPiece<'a> {
     /// Of the socket.
     pub cookie: u64,
     pub pid: u32,
@@ -59,7 +59,7 @@ pub struct PayloadPiece {
     /// Bytes that were moved.
     pub length: u64,
     /// The first of them.
-    pub bytes: Vec<u8>,
+    pub bytes: &'a [u8],
     pub drawn: Drawn,
     /// Nothing of its kind was left out between it and the piece before because other connections were captured.
     pub follows: bool,
@@ -84,9 +84,9 @@ impl ByteTotals {
     };
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PayloadEvent {
-    Piece(PayloadPiece),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadEvent<'a> {
+    Piece(PayloadPiece<'a>),
     /// The socket is gone.
     Closed {
         cookie: u64,

@@ -9,6 +9,7 @@ mod stamps;
 mod decoded_stream;
 mod socket_requests;
 mod observed_request;
+mod shared_edge;
 mod tracker;
 mod rules;
 mod estimate;

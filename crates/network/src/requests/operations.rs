@@ -11,6 +11,7 @@ use super::{
     edge_counts::EdgeCounts as KernelCounts,
     estimate::{Coverage, Spans, times},
     observed_request::ObservedRequest,
+    shared_edge::SharedEdge,
 };
 use profiler_model::{
     EdgeCount, EdgeKey, MAX_SERVER_THREADS, Operation, RequestEdge, SeenBy, Tally, TlsSeen, float,
@@ -111,7 +112,7 @@ pub(super) struct Sampling {
 
 #[derive(Debug, Default)]
 pub(super) struct Operations {
-    edges: HashMap<EdgeKey, EdgeCounts>,
+    edges: HashMap<SharedEdge, EdgeCounts>,
     /// Bytes of the connections of each edge, captured or not. At most [`MAX_EDGES`].
     traffic: HashMap<EdgeKey, Coverage>,
     /// Requests that the kernel counted. At most [`MAX_EDGES`].
@@ -128,7 +129,7 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &ObservedRequest, counted: Counted) {
+    pub(super) fn add(&mut self, edge: &SharedEdge, seen: &ObservedRequest, counted: Counted) {
         if counted == Counted::AtOtherEnd && seen.exchange.method.is_none() {
             // Which operation it took the time of is known only there.
             return;
@@ -148,28 +149,30 @@ impl Operations {
             method: exchange.method.clone(),
             route: exchange.route.clone(),
         };
-        if !counts.operations.contains_key(&name) {
-            let is_full = counts.operations.len() >= MAX_OPERATIONS_OF_EDGE
-                || self.distinct >= MAX_OPERATIONS;
-            if is_full || !has_room {
-                name = Name {
-                    is_other: true,
-                    method: None,
-                    route: None,
-                    ..name
-                };
-                self.folded += u64::from(has_room);
-            } else {
-                self.distinct += 1;
-            }
-        }
         let span = self.spans.of(exchange.end_ns);
+        if let Some(known) = counts.operations.get_mut(&name) {
+            known.add(seen, counted, span);
+            return;
+        }
+        let is_full =
+            counts.operations.len() >= MAX_OPERATIONS_OF_EDGE || self.distinct >= MAX_OPERATIONS;
+        if is_full || !has_room {
+            name = Name {
+                is_other: true,
+                method: None,
+                route: None,
+                ..name
+            };
+            self.folded += u64::from(has_room);
+        } else {
+            self.distinct += 1;
+        }
         let counts = counts.operations.entry(name).or_default();
         counts.add(seen, counted, span);
     }
 
     /// Whether the edge has an entry; one is made while there is room.
-    fn make_room(&mut self, edge: &EdgeKey) -> bool {
+    fn make_room(&mut self, edge: &SharedEdge) -> bool {
         if self.edges.contains_key(edge) {
             return true;
         }
@@ -181,7 +184,7 @@ impl Operations {
     }
 
     /// A connection of the edge had its first request that is counted where it was seen.
-    pub(super) fn connected(&mut self, edge: &EdgeKey, client_port: u16) {
+    pub(super) fn connected(&mut self, edge: &SharedEdge, client_port: u16) {
         let has_room = self.make_room(edge);
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
@@ -256,7 +259,7 @@ impl Operations {
     }
 
     /// A connection of the edge sent something before encryption began.
-    pub(super) fn greeted(&mut self, edge: &EdgeKey, greeting: TlsSeen) {
+    pub(super) fn greeted(&mut self, edge: &SharedEdge, greeting: TlsSeen) {
         if self.make_room(edge)
             && let Some(counts) = self.edges.get_mut(edge)
         {
@@ -265,12 +268,14 @@ impl Operations {
     }
 
     /// An edge turned out to be another, of which more is known: everything of it goes there.
-    pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
-        if let Some(moved) = self.traffic.remove(old) {
-            self.traffic.entry(new.clone()).or_default().merge(&moved);
+    pub(super) fn rename(&mut self, old: &SharedEdge, new: &SharedEdge) {
+        if let Some(moved) = self.traffic.remove(&**old) {
+            let place = self.traffic.entry(EdgeKey::clone(new));
+            place.or_default().merge(&moved);
         }
-        if let Some(moved) = self.counted.remove(old) {
-            self.counted.entry(new.clone()).or_default().merge(&moved);
+        if let Some(moved) = self.counted.remove(&**old) {
+            let place = self.counted.entry(EdgeKey::clone(new));
+            place.or_default().merge(&moved);
         }
         let Some(moved) = self.edges.remove(old) else {
             return;
@@ -299,13 +304,18 @@ impl Operations {
             .map(|(key, counts)| (key, counts.sums()))
             .filter(|(_, sums)| !sums.is_empty())
             .collect();
-        let keys: BTreeSet<&EdgeKey> = self.edges.keys().chain(sums.keys().copied()).collect();
+        let own: HashMap<&EdgeKey, &EdgeCounts> = self
+            .edges
+            .iter()
+            .map(|(edge, counts)| (&**edge, counts))
+            .collect();
+        let keys: BTreeSet<&EdgeKey> = own.keys().chain(sums.keys()).copied().collect();
         let none = EdgeCounts::default();
         let places: HashMap<&EdgeKey, u32> = keys.iter().copied().zip(0..).collect();
         let mut edges = Vec::with_capacity(keys.len());
         let mut operations = Vec::new();
         for key in keys {
-            let counts = self.edges.get(key).unwrap_or(&none);
+            let counts = own.get(key).copied().unwrap_or(&none);
             edges.push(RequestEdge {
                 key: key.clone(),
                 client_port: match counts.client_port {

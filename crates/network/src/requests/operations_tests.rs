@@ -13,7 +13,7 @@ use crate::{
 };
 use profiler_model::{Address, Endpoint, Outcomes, SeenBy, Spread, Tally};
 
-fn edge(server: u8) -> EdgeKey {
+fn edge(server: u8) -> SharedEdge {
     let end = |last| Endpoint {
         pid: Some(last),
         start_ticks: Some(1),
@@ -21,12 +21,12 @@ fn edge(server: u8) -> EdgeKey {
         container: None,
         address: Address::Ip(Ipv4Addr::new(10, 0, 0, 1).into()),
     };
-    EdgeKey {
+    SharedEdge::new(EdgeKey {
         client: end(1),
         server: end(server.into()),
         server_port: Some(80),
         original_destination: None,
-    }
+    })
 }
 
 fn seen(seen_by: SeenBy, exchange: Exchange) -> ObservedRequest {
@@ -77,7 +77,7 @@ fn rows(
     (edges, operations, places)
 }
 
-fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
+fn add(operations: &mut Operations, edge: &SharedEdge, exchange: Exchange) {
     operations.add(edge, &seen(SeenBy::Client, exchange), Counted::Here);
 }
 
@@ -126,10 +126,10 @@ fn routes_beyond_the_room_of_an_edge_are_one_operation() {
 fn edges_beyond_the_room_are_one_without_a_name() {
     let mut operations = Operations::default();
     for port in 0..5000_u16 {
-        let key = EdgeKey {
+        let key = SharedEdge::new(EdgeKey {
             server_port: Some(port),
-            ..edge(2)
-        };
+            ..EdgeKey::clone(&edge(2))
+        });
         add(&mut operations, &key, get("/"));
     }
     let (edges, rows, _) = rows(&operations, 1);
@@ -256,7 +256,7 @@ fn an_edge_that_is_renamed_keeps_everything() {
     operations.rename(&edge(2), &edge(3));
     let (edges, rows, _) = rows(&operations, 1);
     assert_eq!(edges.len(), 1);
-    assert_eq!(edges[0].key, edge(3));
+    assert_eq!(edges[0].key, *edge(3));
     assert_eq!((edges[0].connections, edges[0].client_port), (2, None));
     assert_eq!(edges[0].tls.len(), 1);
     assert_eq!(edges[0].tls[0].connections, 3);
@@ -334,7 +334,7 @@ fn requests_of_sampled_connections_stand_for_the_others() {
 #[test]
 fn bytes_of_all_connections_tell_how_much_was_seen() {
     let traffic = |moved, captured| EdgeOfConnection {
-        edge: edge(2),
+        edge: EdgeKey::clone(&edge(2)),
         traffic: Some(Traffic { moved, captured }),
         http: None,
         has_ended: false,
@@ -385,7 +385,7 @@ fn enough_connections_tell_more_than_bytes() {
     take(1, 2000, 1);
     take(10_000, 900, 64);
     let edge_of = EdgeOfConnection {
-        edge: edge(2),
+        edge: EdgeKey::clone(&edge(2)),
         traffic: Some(Traffic {
             moved: 2000 * 20_000 + 57_600 * 500,
             captured: 2000 * 20_000 + 900 * 500,
@@ -545,7 +545,7 @@ fn a_burst_that_was_not_drawn_leaves_no_upper_end() {
             operations.add(&edge(2), &one, Counted::Here);
         }
         let edge_of = EdgeOfConnection {
-            edge: edge(2),
+            edge: EdgeKey::clone(&edge(2)),
             traffic: Some(Traffic {
                 moved,
                 captured: 40 * 500,
@@ -618,7 +618,7 @@ fn counted(requests: u64, has_ended: bool) -> EdgeOfConnection {
     let mut latency_ns = Spread::default();
     latency_ns.add_times(1000, requests);
     EdgeOfConnection {
-        edge: edge(2),
+        edge: EdgeKey::clone(&edge(2)),
         traffic: None,
         http: Some(Box::new(HttpEnd {
             seen_by: Some(SeenBy::Server),

@@ -116,7 +116,7 @@ impl Play {
             plaintext: self.plaintext,
             offset: *offset,
             length,
-            bytes: bytes.get(..captured).unwrap_or(bytes).to_vec(),
+            bytes: bytes.get(..captured).unwrap_or(bytes),
         };
         *offset += length;
         self.tracker.take(PayloadEvent::Piece(piece));

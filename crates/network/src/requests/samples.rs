@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use profiler_model::{EdgeKey, RequestSample, SampleReason};
 use profiler_protocols::{Exchange, Outcome};
 
-use super::{observed_request::ObservedRequest, rules::Rules};
+use super::{observed_request::ObservedRequest, rules::Rules, shared_edge::SharedEdge};
 
 /// Within how much time requests compete for being the slowest.
 const WINDOW_NS: u64 = 10_000_000_000;
@@ -33,7 +33,7 @@ pub enum Keep {
 pub(super) struct Samples {
     keep: Keep,
     rules: Rules,
-    windows: HashMap<EdgeKey, Window>,
+    windows: HashMap<SharedEdge, Window>,
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     pub(super) left_out: u64,
@@ -51,7 +51,7 @@ struct Window {
 
 #[derive(Debug)]
 struct Kept {
-    edge: EdgeKey,
+    edge: SharedEdge,
     reason: SampleReason,
     seen: ObservedRequest,
 }
@@ -69,7 +69,7 @@ impl Samples {
     }
 
     /// Takes a request that is counted where it was seen.
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: ObservedRequest) {
+    pub(super) fn add(&mut self, edge: &SharedEdge, seen: ObservedRequest) {
         if self.keep == Keep::All {
             return self.keep(edge, SampleReason::All, seen);
         }
@@ -93,7 +93,7 @@ impl Samples {
         }
     }
 
-    fn keep(&mut self, edge: &EdgeKey, reason: SampleReason, seen: ObservedRequest) {
+    fn keep(&mut self, edge: &SharedEdge, reason: SampleReason, seen: ObservedRequest) {
         let bytes = bytes_of(&seen.exchange);
         match self.keep {
             // From the beginning on without a hole, as long as there is room.
@@ -122,7 +122,7 @@ impl Samples {
     }
 
     /// An edge turned out to be another.
-    pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
+    pub(super) fn rename(&mut self, old: &SharedEdge, new: &SharedEdge) {
         for kept in self.kept.iter_mut().filter(|kept| kept.edge == *old) {
             kept.edge = new.clone();
         }

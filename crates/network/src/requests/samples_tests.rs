@@ -8,7 +8,7 @@ use crate::requests::{Drawn, observed_request::Moved};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn edge() -> EdgeKey {
+fn edge() -> SharedEdge {
     let end = Endpoint {
         pid: Some(1),
         start_ticks: Some(1),
@@ -16,12 +16,12 @@ fn edge() -> EdgeKey {
         container: None,
         address: Address::Ip(Ipv4Addr::LOCALHOST.into()),
     };
-    EdgeKey {
+    SharedEdge::new(EdgeKey {
         client: end.clone(),
         server: end,
         server_port: Some(80),
         original_destination: None,
-    }
+    })
 }
 
 /// One with this start and duration.
@@ -49,7 +49,7 @@ fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> ObservedRequest {
 
 fn rows(samples: &Samples) -> Vec<RequestSample> {
     let edge = edge();
-    samples.rows(&HashMap::from([(&edge, 0)]), 1_000_000)
+    samples.rows(&HashMap::from([(&*edge, 0)]), 1_000_000)
 }
 
 fn durations(samples: &Samples, reason: SampleReason) -> Vec<u64> {
@@ -170,10 +170,10 @@ fn the_oldest_go_when_there_is_no_room() {
 
 #[test]
 fn samples_go_with_their_edge() {
-    let other = EdgeKey {
+    let other = SharedEdge::new(EdgeKey {
         server_port: Some(81),
-        ..edge()
-    };
+        ..EdgeKey::clone(&edge())
+    });
     let mut samples = Samples::new(Keep::SlowAndFailing, Rules::default());
     samples.add(&other, seen(0, 5, Outcome::Ok));
     samples.add(&other, seen(20 * SECOND, 6, Outcome::Ok));

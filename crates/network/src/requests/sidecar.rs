@@ -70,7 +70,7 @@ impl Sidecars {
     }
 
     /// Takes a request that one end has seen; both ends of a connection are seen by different processes.
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &ObservedRequest) {
+    pub(super) fn add(&mut self, seen: &ObservedRequest) {
         if !seen.is_whole() {
             return;
         }
@@ -79,16 +79,16 @@ impl Sidecars {
             return;
         }
         let process = self.processes.entry(pid).or_default();
-        let (end, halves) = match seen.seen_by {
+        let halves = match seen.seen_by {
             SeenBy::Server => {
                 process.requests_in += 1;
                 process.time_in_ns += seen.exchange.duration_ns();
-                (&edge.server, &mut process.ins)
+                &mut process.ins
             }
             SeenBy::Client => {
                 process.requests_out += 1;
                 process.time_out_ns += seen.exchange.duration_ns();
-                (&edge.client, &mut process.outs)
+                &mut process.outs
             }
         };
         if halves.len() >= MAX_HALVES || self.waiting >= MAX_ALL_HALVES {
@@ -97,7 +97,19 @@ impl Sidecars {
             halves.push(Half::new(seen, self.reports));
             self.waiting += 1;
         }
-        if end.pid == Some(pid) && process.endpoint.as_ref() != Some(end) {
+    }
+
+    /// Tells who the process is that has seen a request of an edge.
+    pub(super) fn name(&mut self, edge: &EdgeKey, seen: &ObservedRequest) {
+        let end = match seen.seen_by {
+            SeenBy::Server => &edge.server,
+            SeenBy::Client => &edge.client,
+        };
+        let pid = seen.begin.pid;
+        if end.pid == Some(pid)
+            && let Some(process) = self.processes.get_mut(&pid)
+            && process.endpoint.as_ref() != Some(end)
+        {
             process.endpoint = Some(end.clone());
         }
     }

@@ -11,6 +11,7 @@ use super::{
     event::{ByteTotals, Drawn, Plaintext},
     facts::{CaptureBytes, CaptureOrder, SocketFacts, is_unix_end},
     observed_request::ObservationPoint,
+    shared_edge::SharedEdge,
     stamps::Stamps,
 };
 
@@ -47,7 +48,7 @@ pub(super) struct SocketRequests {
     pieces: u64,
     /// Pieces that were lost on their way here.
     pub(super) lost_pieces: u64,
-    pub(super) edge: Option<EdgeKey>,
+    pub(super) edge: Option<SharedEdge>,
     /// The edge is not confirmed by the table of connections: it is made of what this end knows.
     pub(super) is_guess: bool,
     /// Of the two ends of its connection, the one whose requests are counted; `None`: not settled, or only
@@ -55,6 +56,8 @@ pub(super) struct SocketRequests {
     pub(super) counting_end: Option<SeenBy>,
     /// A request of it has been counted.
     pub(super) is_counted: bool,
+    /// When the last request ended that was counted at once because no other end was known.
+    pub(super) counted_until_ns: u64,
     /// What it sent before encryption began has been counted.
     pub(super) is_greeted: bool,
     /// Requests of HTTP/1 without TLS, and when the last of them ended.
@@ -86,6 +89,7 @@ impl SocketRequests {
             is_guess: false,
             counting_end: None,
             is_counted: false,
+            counted_until_ns: 0,
             is_greeted: false,
             http1: 0,
             http2: 0,

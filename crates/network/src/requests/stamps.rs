@@ -22,7 +22,7 @@ pub(super) struct Stamps {
 
 impl Stamps {
     /// `at_ns` is the time that the decoders know the piece by.
-    pub(super) fn add(&mut self, piece: &PayloadPiece, at_ns: u64) {
+    pub(super) fn add(&mut self, piece: &PayloadPiece<'_>, at_ns: u64) {
         if self.recent.len() >= MAX_STAMPS {
             self.recent.pop_front();
         }

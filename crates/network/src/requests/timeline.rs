@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use profiler_model::{EdgeKey, RequestSpan, RequestTimeline};
 use profiler_protocols::Outcome;
 
-use super::observed_request::ObservedRequest;
+use super::{observed_request::ObservedRequest, shared_edge::SharedEdge};
 
 /// The most spans. When a request is beyond them, they are merged in pairs.
 const SPANS: usize = 64;
@@ -20,7 +20,7 @@ pub(super) struct Timeline {
     width_ns: u64,
     all: Vec<RequestSpan>,
     /// At most [`MAX_EDGES`].
-    edges: HashMap<EdgeKey, Vec<RequestSpan>>,
+    edges: HashMap<SharedEdge, Vec<RequestSpan>>,
     /// An edge had no room: no other one gets any, as its first requests may be missing.
     is_full: bool,
 }
@@ -37,7 +37,7 @@ impl Timeline {
     }
 
     /// Takes a request that is counted where it was seen.
-    pub(super) fn add(&mut self, edge: &EdgeKey, seen: &ObservedRequest) {
+    pub(super) fn add(&mut self, edge: &SharedEdge, seen: &ObservedRequest) {
         let since_begin = seen.exchange.end_ns.saturating_sub(self.begin_ns);
         let span = loop {
             match usize::try_from(since_begin / self.width_ns) {
@@ -73,7 +73,7 @@ impl Timeline {
     }
 
     /// An edge turned out to be another, of which more is known.
-    pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
+    pub(super) fn rename(&mut self, old: &SharedEdge, new: &SharedEdge) {
         let moved = self.edges.remove(old);
         if self.is_full && (moved.is_none() || !self.edges.contains_key(new)) {
             // Requests of one of both may be in the sum alone.
@@ -96,7 +96,7 @@ impl Timeline {
     pub(super) fn rows(&self, places: &HashMap<&EdgeKey, u32>) -> RequestTimeline {
         let edges = self.edges.iter();
         let mut edges: Vec<_> = edges
-            .filter_map(|(edge, spans)| Some((*places.get(edge)?, spans.clone())))
+            .filter_map(|(edge, spans)| Some((*places.get(&**edge)?, spans.clone())))
             .collect();
         edges.sort_by_key(|(place, _)| *place);
         RequestTimeline {

@@ -7,11 +7,11 @@ use crate::requests::{Drawn, observed_request::Moved, played};
 const SECOND: u64 = FIRST_WIDTH_NS;
 const BEGIN: u64 = 1_000 * SECOND;
 
-fn edge(server_port: u16) -> EdgeKey {
-    EdgeKey {
+fn edge(server_port: u16) -> SharedEdge {
+    SharedEdge::new(EdgeKey {
         server_port: Some(server_port),
         ..played::edge()
-    }
+    })
 }
 
 /// One that ends after this time, of `one_of` connections.
@@ -96,7 +96,7 @@ fn spans_get_wider_and_nothing_is_lost() {
 #[test]
 fn edges_beyond_the_room_are_in_the_sum_alone() {
     let mut timeline = Timeline::new(BEGIN);
-    let edges: Vec<EdgeKey> = (0..=u16::try_from(MAX_EDGES).unwrap()).map(edge).collect();
+    let edges: Vec<SharedEdge> = (0..=u16::try_from(MAX_EDGES).unwrap()).map(edge).collect();
     for edge in &edges {
         timeline.add(edge, &ended(0, Outcome::Ok, 0));
     }

@@ -3,13 +3,15 @@
 //! Both ends of a connection may be watched on one node, and then both see the same request. Each is
 //! counted once, at one of them: at the client's, unless more of the server's was seen.
 //! Which connections belong together shows with their edges, about a second after they began: until
-//! then requests that are over wait.
+//! then requests that are over wait. Later ones are counted at once.
 
 mod report;
 mod settle;
 
 use core::net::SocketAddr;
 use std::collections::{HashMap, HashSet, VecDeque};
+
+use foldhash::fast::RandomState;
 
 use crate::edges::EdgeOfConnection;
 use profiler_protocols::{Exchange, Limits, Privacy, Protocol};
@@ -21,6 +23,7 @@ use super::{
     operations::Operations,
     rules::{RuleError, Rules},
     samples::{Keep, Samples},
+    shared_edge::SharedEdge,
     sidecar::Sidecars,
     socket_requests::{Rest, SocketRequests},
     timeline::Timeline,
@@ -90,7 +93,7 @@ pub struct Tracker {
     privacy: Privacy,
     epoch_ns: u64,
     begin_ns: u64,
-    sockets: HashMap<u64, SocketRequests>,
+    sockets: HashMap<u64, SocketRequests, RandomState>,
     /// Which end sockets are that were there before and have moved nothing yet: `true` for clients.
     directions: HashMap<u64, bool>,
     /// Those of them that have ended, the oldest first.
@@ -125,7 +128,7 @@ impl Tracker {
             privacy,
             epoch_ns,
             begin_ns,
-            sockets: HashMap::new(),
+            sockets: HashMap::default(),
             directions: HashMap::new(),
             gone: VecDeque::new(),
             ends: HashMap::new(),
@@ -178,7 +181,7 @@ impl Tracker {
         }
     }
 
-    pub fn take(&mut self, event: PayloadEvent) {
+    pub fn take(&mut self, event: PayloadEvent<'_>) {
         match event {
             PayloadEvent::Piece(piece) => self.piece(&piece),
             PayloadEvent::Closed {
@@ -208,20 +211,25 @@ impl Tracker {
         is_last: bool,
     ) {
         // What connections of an edge that was known belong to now.
-        let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
-        let mut contradicted: HashSet<(EdgeKey, Protocol)> = HashSet::new();
+        let mut successors: HashMap<SharedEdge, HashSet<SharedEdge>> = HashMap::new();
+        let mut contradicted: HashSet<(SharedEdge, Protocol)> = HashSet::new();
+        let mut shared: HashMap<&EdgeKey, SharedEdge> = HashMap::new();
         for (cookie, socket) in &mut self.sockets {
-            let confirmed = edge_of_connection.get(cookie).map(|edge_of| &edge_of.edge);
-            socket.is_guess &= confirmed.is_none();
-            let found = confirmed.or(socket.edge.as_ref()).cloned();
             let of = edge_of_connection.get(cookie);
-            if let Some(edge) = &found {
+            let confirmed = of.map(|edge_of| &edge_of.edge);
+            socket.is_guess &= confirmed.is_none();
+            let known = socket.edge.clone();
+            if let Some(confirmed) = confirmed.filter(|key| known.as_deref() != Some(*key)) {
+                let edge = shared.entry(confirmed);
+                let edge = edge.or_insert_with(|| SharedEdge::new(confirmed.clone()));
+                socket.edge = Some(edge.clone());
+            }
+            if let Some(edge) = &socket.edge {
                 let missed = socket.missed_of(of, is_last);
                 contradicted.extend(missed.map(|protocol| (edge.clone(), protocol)));
             }
-            let known = std::mem::replace(&mut socket.edge, found.clone());
-            if let (Some(known), Some(found)) = (known, found) {
-                successors.entry(known).or_default().insert(found);
+            if let (Some(known), Some(found)) = (known, &socket.edge) {
+                successors.entry(known).or_default().insert(found.clone());
             }
         }
         for (old, new) in successors {
@@ -306,7 +314,7 @@ impl Tracker {
         }
     }
 
-    fn piece(&mut self, piece: &PayloadPiece) {
+    fn piece(&mut self, piece: &PayloadPiece<'_>) {
         let limits = self.limits();
         let Some(socket) = self.sockets.get_mut(&piece.cookie) else {
             self.counters.refused_bytes = self.counters.refused_bytes.saturating_add(piece.length);
@@ -375,7 +383,7 @@ impl Tracker {
         }
     }
 
-    /// Puts what has just ended to the requests that wait for their edge.
+    /// Counts what has just ended, or puts it to the requests that wait for their edge.
     fn collect(&mut self, cookie: u64, plaintext: Plaintext) {
         if self.ended.is_empty() {
             return;
@@ -388,10 +396,14 @@ impl Tracker {
                     socket.note(exchange);
                 }
             }
-            if let Some(stream) = socket.stream_mut(plaintext) {
-                let seen = ended.drain(..);
-                let seen = seen.filter_map(|exchange| stream.seen(place, plaintext, exchange));
-                self.waiting.extend(seen.map(|seen| (self.reports, seen)));
+            for exchange in ended.drain(..) {
+                let socket = self.sockets.get_mut(&cookie);
+                let stream = socket.and_then(|socket| socket.stream_mut(plaintext));
+                let seen = stream.and_then(|stream| stream.seen(place, plaintext, exchange));
+                if let Some(seen) = seen {
+                    self.sidecars.add(&seen);
+                    self.count_or_wait(seen);
+                }
             }
         }
         ended.clear();

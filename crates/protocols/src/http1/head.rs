@@ -1,6 +1,8 @@
 //! Heads of messages: collected over pieces, and read.
 
-use httparse::{EMPTY_HEADER, Status as Parsed};
+use std::mem::MaybeUninit;
+
+use httparse::Status as Parsed;
 
 use super::{
     body::{Body, CHUNKED},
@@ -21,8 +23,8 @@ pub(super) struct HeadBuffer {
     pub(super) begin_ns: u64,
     /// They are the first of a piece.
     pub(super) begins_piece: bool,
-    /// Bytes of the line that is not complete, without carriage returns.
-    line_bytes: usize,
+    /// The line that is not complete has something besides carriage returns.
+    has_line: bool,
     /// The first line was found to be one of HTTP/1.
     has_start: bool,
 }
@@ -45,7 +47,7 @@ impl HeadBuffer {
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.line_bytes = 0;
+        self.has_line = false;
         self.has_start = false;
         // One long head does not hold memory for good.
         self.bytes.shrink_to(2048);
@@ -67,18 +69,18 @@ impl HeadBuffer {
         }
         let rest = bytes.get(used..).unwrap_or_default();
         let room = limit.saturating_sub(self.bytes.len());
-        for (at, byte) in rest.iter().take(room).enumerate() {
-            match byte {
-                b'\n' if self.line_bytes == 0 => {
-                    self.bytes.extend(rest.iter().take(at + 1));
-                    return (used + at + 1, Progress::Whole);
-                }
-                b'\n' => self.line_bytes = 0,
-                b'\r' => {}
-                _ => self.line_bytes += 1,
+        let fits = rest.get(..room).unwrap_or(rest);
+        let mut end = 0;
+        for line in fits.split_inclusive(|byte| *byte == b'\n') {
+            end += line.len();
+            self.has_line |= line.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            if line.ends_with(b"\n") && !std::mem::take(&mut self.has_line) {
+                self.bytes
+                    .extend_from_slice(fits.get(..end).unwrap_or(fits));
+                return (used + end, Progress::Whole);
             }
         }
-        self.bytes.extend(rest.iter().take(room));
+        self.bytes.extend_from_slice(fits);
         if rest.len() > room {
             return (used + room, Progress::TooLong);
         }
@@ -151,9 +153,9 @@ pub(super) fn read_request(
         Lines::Cut(bytes) => (bytes.as_slice(), Extent::Cut),
         Lines::Beginning(line) => return read_cut_line(line, exchange, options),
     };
-    let mut headers = [EMPTY_HEADER; HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(bytes) {
+    let mut headers = [MaybeUninit::uninit(); HEADERS];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(bytes, &mut headers) {
         Ok(Parsed::Complete(_)) => {}
         Ok(Parsed::Partial) | Err(_) => return Err(Malformed),
     }
@@ -257,9 +259,10 @@ pub(super) fn read_response(
         Lines::Cut(bytes) => (bytes.as_slice(), Extent::Cut),
         Lines::Beginning(line) => return read_cut_status(line),
     };
-    let mut headers = [EMPTY_HEADER; HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    match response.parse(bytes) {
+    let mut headers = [MaybeUninit::uninit(); HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    match parser.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(Parsed::Complete(_)) => {}
         Ok(Parsed::Partial) | Err(_) => return Err(Malformed),
     }
@@ -315,15 +318,15 @@ enum Lines<'a> {
 }
 
 fn lines(bytes: &[u8], extent: Extent) -> Lines<'_> {
-    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let ends = memchr::memchr_iter(b'\n', bytes);
     // One line more than headers; the empty line at the end is not one of them.
     let many = ends.clone().nth(HEADERS);
     let is_last = |end: usize| bytes.len() <= end + 3;
-    if extent == Extent::Whole && many.is_none_or(|(end, _)| is_last(end)) {
+    if extent == Extent::Whole && many.is_none_or(is_last) {
         return Lines::Whole(bytes);
     }
     let last = many.or_else(|| ends.clone().next_back());
-    let Some(lines) = last.and_then(|(end, _)| bytes.get(..=end)) else {
+    let Some(lines) = last.and_then(|end| bytes.get(..=end)) else {
         return Lines::Beginning(bytes);
     };
     let mut text = lines.to_vec();

@@ -51,7 +51,7 @@ impl Listener for Tracker {
         self.connection(cookie, facts);
     }
 
-    fn take(&mut self, event: PayloadEvent) {
+    fn take(&mut self, event: PayloadEvent<'_>) {
         self.take(event);
     }
 
@@ -76,9 +76,6 @@ pub(super) struct Requests {
     said_ended: bool,
     cpu_percent: u32,
 }
-
-/// Of the share of a CPU that requests may use, probes of TLS may cost the target one more part in this many.
-const TLS_PART: u32 = 2;
 
 fn failed(reason: String) -> CollectError {
     CollectError::Probe {
@@ -133,8 +130,8 @@ impl Requests {
                     .is_some_and(|name| is_of(Group::Tls, name))
             };
             let failure = failures.iter().find(is_of_tls).map(ToString::to_string);
-            let share = options.cpu_percent.div_ceil(TLS_PART);
-            let probes = TlsProbes::start((options.tls_duty_percent, share), targets, failure);
+            let limits = (options.tls_duty_percent, options.cpu_percent);
+            let probes = TlsProbes::start(limits, targets, failure);
             Some(probes.map_err(|error| failed(format!("start the thread of TLS: {error}")))?)
         } else {
             None
@@ -254,7 +251,7 @@ impl Requests {
         {
             return Some(format!(
                 "probes in TLS libraries are there for a part of the time: all the time they would cost the \
-                 processes more than {percent} % of a CPU, half of cpu_percent"
+                 processes more than {percent} % of a CPU (cpu_percent)"
             ));
         }
         let left_out = self.tls.as_ref().map_or(0, TlsProbes::left_out);

@@ -45,7 +45,7 @@ const ORDERS: Duration = Duration::from_millis(20);
 pub(super) trait Listener: std::fmt::Debug + Send + 'static {
     /// A connection, before its first piece.
     fn connection(&mut self, cookie: u64, facts: SocketFacts);
-    fn take(&mut self, event: PayloadEvent);
+    fn take(&mut self, event: PayloadEvent<'_>);
     /// What is to be captured of connections from now on, since the last call.
     fn orders(&mut self) -> Vec<(u64, CaptureOrder)>;
 }

@@ -23,17 +23,17 @@ const UNIX: u32 = 1;
 
 /// What one record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PayloadRecord {
+pub(super) enum PayloadRecord<'a> {
     Connection {
         cookie: u64,
         facts: SocketFacts,
     },
     Piece {
         /// Pieces before it that were lost.
-        lost: Option<PayloadEvent>,
-        piece: PayloadPiece,
+        lost: Option<PayloadEvent<'static>>,
+        piece: PayloadPiece<'a>,
     },
-    End(PayloadEvent),
+    End(PayloadEvent<'static>),
 }
 
 /// A UDP socket is taken for closed after this time without a piece, because its end is not reported. The
@@ -51,7 +51,7 @@ pub(super) struct PayloadDemux {
 }
 
 impl PayloadDemux {
-    pub(super) fn tell(&mut self, record: PieceRecord<'_>) -> PayloadRecord {
+    pub(super) fn tell<'a>(&mut self, record: PieceRecord<'a>) -> PayloadRecord<'a> {
         match record {
             PieceRecord::Connection(connection) => {
                 let (cookie, facts) = (connection.cookie, facts(&connection));
@@ -82,7 +82,12 @@ impl PayloadDemux {
     }
 
     /// The end of a connection.
-    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64, totals: ByteTotals) -> PayloadEvent {
+    pub(super) fn closed(
+        &mut self,
+        cookie: u64,
+        at_ns: u64,
+        totals: ByteTotals,
+    ) -> PayloadEvent<'static> {
         self.lost.remove(&cookie);
         PayloadEvent::Closed {
             cookie,
@@ -92,7 +97,7 @@ impl PayloadDemux {
     }
 
     /// Ends of sockets of UDP that were not used for long.
-    pub(super) fn rested(&mut self, now_ns: u64) -> Vec<PayloadEvent> {
+    pub(super) fn rested(&mut self, now_ns: u64) -> Vec<PayloadEvent<'static>> {
         let rests = |used_ns: &mut u64| now_ns.saturating_sub(*used_ns) > DATAGRAM_END_NS;
         let ended: Vec<(u64, u64)> = self
             .datagrams
@@ -109,7 +114,7 @@ impl PayloadDemux {
         self.lost_in_all
     }
 
-    fn lost_before(&mut self, head: &PieceHead) -> Option<PayloadEvent> {
+    fn lost_before(&mut self, head: &PieceHead) -> Option<PayloadEvent<'static>> {
         if head.lost == 0 {
             return None;
         }
@@ -154,7 +159,7 @@ fn facts(connection: &PieceConnection) -> SocketFacts {
     }
 }
 
-fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
+fn piece<'a>(head: &PieceHead, bytes: &'a [u8]) -> PayloadPiece<'a> {
     let is_send = head.flags & PIECE_SENT != 0;
     let since_ns = (head.since_ns != 0).then_some(head.since_ns);
     let sampling = Sampling::from_bits(head.flags >> PIECE_SAMPLING_SHIFT);
@@ -175,7 +180,7 @@ fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
         },
         offset: head.offset,
         length: u64::from(head.length),
-        bytes: bytes.to_vec(),
+        bytes,
     }
 }
 

@@ -57,7 +57,7 @@ fn a_piece_is_told_with_its_bytes() {
         plaintext: Plaintext::Wire,
         offset: 100,
         length: 20,
-        bytes: b"GET".to_vec(),
+        bytes: b"GET",
     };
     assert_eq!(
         PayloadDemux::default().tell(record),

@@ -89,7 +89,7 @@ pub(in crate::api) struct CreateTask {
     /// Share of one CPU in percent, 1 to 100, that reading payload may use before connections are sampled,
     /// with `requests`.
     #[serde(default)]
-    #[schema(default = 10, minimum = 1, maximum = 100)]
+    #[schema(default = 5, minimum = 1, maximum = 100)]
     pub(in crate::api) cpu_percent: Option<u32>,
     /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[serde(default)]

@@ -350,7 +350,7 @@ async fn a_task_shows_what_it_was_asked_for() {
         task["requests"],
         json!({
             "tls": false, "tls_duty_percent": 100, "bodies": false, "raw_paths": false, "samples": "slow",
-            "rules": [], "capture_bytes": 1024, "cpu_percent": 10,
+            "rules": [], "capture_bytes": 1024, "cpu_percent": 5,
         })
     );
     let rule = json!({

@@ -75,8 +75,8 @@ pub struct RequestsArgs {
     /// First bytes of each read and write that are looked at [default: 1024, with --bodies 16320]
     #[arg(long, value_name = "N")]
     pub capture_bytes: Option<u32>,
-    /// CPU time for reading payload, in percent of one CPU; above it only some connections are captured. Half of it is
-    /// what probes of --tls may cost the processes; above that they are attached for a part of the time [default: 10]
+    /// CPU time for reading payload, in percent of one CPU; above it only some connections are captured. Probes of --tls
+    /// may cost the processes as much; above that they are attached for a part of the time [default: 5]
     #[arg(long, value_name = "PERCENT")]
     pub cpu_percent: Option<u32>,
     /// Print JSON instead of a table

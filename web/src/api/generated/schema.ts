@@ -449,7 +449,7 @@ export interface components {
              * Format: int32
              * @description Share of one CPU in percent, 1 to 100, that reading payload may use before connections are sampled,
              *     with `requests`.
-             * @default 10
+             * @default 5
              */
             readonly cpu_percent?: number | null;
             /**

@@ -1,11 +1,16 @@
 //! What is kept of a request until the other one of its pair is there.
 
+use std::{
+    hash::{BuildHasher as _, Hash, RandomState},
+    sync::OnceLock,
+};
+
 use profiler_model::RequestPlace;
 
 use crate::requests::observed_request::ObservedRequest;
 
 /// A request into, or out of, a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Half {
     /// Reports before it came.
     pub(super) since: u64,
@@ -17,24 +22,23 @@ pub(super) struct Half {
     /// When its first byte had arrived, and that of its answer.
     pub(super) ready_ns: Option<u64>,
     pub(super) answer_ready_ns: Option<u64>,
-    pub(super) request_id: Option<String>,
-    pub(super) trace_id: Option<String>,
-    /// `None`: too little is known of it to tell it from others.
-    pub(super) alike: Option<Alike>,
+    /// By [`digest`]: they are compared and nothing else.
+    pub(super) request_id: Option<u64>,
+    pub(super) trace_id: Option<u64>,
+    /// What a request and the one that goes out for it have in common, in the same way. `None`: too little is known of it to tell
+    /// it from others.
+    pub(super) alike: Option<u64>,
     pub(super) upstream_service_ms: Option<u64>,
     /// It fitted a request out that was given to another one by order: what is left for it is no more
     /// certain than that.
     pub(super) is_doubtful: bool,
 }
 
-/// What a request and the one that goes out for it have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Alike {
-    tid: u32,
-    method: String,
-    authority: Option<String>,
-    path_hash: u64,
-    request_bytes: u64,
+/// A number that is the same for the same value as long as the process runs, and for others with a chance of one in 2^64 that nobody
+/// can raise.
+fn digest(value: impl Hash) -> u64 {
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
+    KEYS.get_or_init(RandomState::new).hash_one(value)
 }
 
 impl Half {
@@ -42,13 +46,8 @@ impl Half {
         let exchange = &seen.exchange;
         let alike = match (seen.begin.tid, &exchange.method, exchange.path_hash) {
             (Some(tid), Some(method), Some(path_hash)) if exchange.request_size_known => {
-                Some(Alike {
-                    tid,
-                    method: method.clone(),
-                    authority: exchange.authority.clone(),
-                    path_hash,
-                    request_bytes: exchange.request_bytes,
-                })
+                let (authority, bytes) = (&exchange.authority, exchange.request_bytes);
+                Some(digest((tid, method, authority, path_hash, bytes)))
             }
             _ => None,
         };
@@ -64,8 +63,8 @@ impl Half {
             first_byte_ns: exchange.first_byte_ns,
             ready_ns: seen.begin.ready_ns,
             answer_ready_ns: seen.answer.and_then(|answer| answer.ready_ns),
-            request_id: exchange.trace.request_id.clone(),
-            trace_id: exchange.trace.trace_id.clone(),
+            request_id: exchange.trace.request_id.as_ref().map(digest),
+            trace_id: exchange.trace.trace_id.as_ref().map(digest),
             alike,
             upstream_service_ms: exchange.upstream_service_ms,
             is_doubtful: false,

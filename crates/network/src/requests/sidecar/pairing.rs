@@ -1,10 +1,8 @@
 //! Which request out belongs to which request in.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::Hash,
-};
+use std::collections::{HashMap, HashSet};
 
+use foldhash::fast::RandomState;
 use profiler_model::MatchClass;
 
 use super::half::Half;
@@ -30,8 +28,8 @@ pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> PairedRequests {
         ins: &ins,
         outs: &outs,
     };
-    matching.by_id(MatchClass::RequestId, |half| half.request_id.as_deref());
-    matching.by_id(MatchClass::TraceId, |half| half.trace_id.as_deref());
+    matching.by_id(MatchClass::RequestId, |half| half.request_id);
+    matching.by_id(MatchClass::TraceId, |half| half.trace_id);
     matching.by_likeness();
     let Matching {
         in_pairs,
@@ -85,11 +83,12 @@ struct Matching<'a> {
 impl Matching<'_> {
     /// Pairs what has the same id. Several requests in may have it when they are part of one another, as
     /// a request to an application and one that comes back from it: then the innermost is meant.
-    fn by_id(&mut self, class: MatchClass, id_of: impl Fn(&Half) -> Option<&str>) {
+    fn by_id(&mut self, class: MatchClass, id_of: impl Fn(&Half) -> Option<u64>) {
         for (ins, outs) in self.groups(id_of) {
+            let longest_ns = self.longest_ns(&ins);
             let mut wanted: HashMap<usize, Vec<usize>> = HashMap::new();
             for out in outs {
-                let candidates = self.containing(&ins, out);
+                let candidates = self.containing(&ins, longest_ns, out);
                 let Some(innermost) = candidates.last().copied() else {
                     continue;
                 };
@@ -108,11 +107,12 @@ impl Matching<'_> {
 
     /// Pairs what is alike. Where several fit, the one that began first is taken, which is reported.
     fn by_likeness(&mut self) {
-        for (ins, outs) in self.groups(|half| half.alike.as_ref()) {
+        for (ins, outs) in self.groups(|half| half.alike) {
+            let longest_ns = self.longest_ns(&ins);
             let mut tied = HashSet::new();
             let mut several = HashSet::new();
             for out in outs {
-                let candidates = self.containing(&ins, out);
+                let candidates = self.containing(&ins, longest_ns, out);
                 // What order has decided might as well be otherwise.
                 let is_open = |inner: &usize| self.is_free_in(*inner) || tied.contains(inner);
                 let fitting: Vec<usize> = candidates.iter().copied().filter(is_open).collect();
@@ -140,11 +140,8 @@ impl Matching<'_> {
     }
 
     /// Those that are free and have the same key, by their places, in order.
-    fn groups<'k, K: Eq + Hash + 'k + ?Sized>(
-        &'k self,
-        key_of: impl Fn(&'k Half) -> Option<&'k K>,
-    ) -> Vec<(Vec<usize>, Vec<usize>)> {
-        let mut groups: HashMap<&K, (Vec<usize>, Vec<usize>)> = HashMap::new();
+    fn groups(&self, key_of: impl Fn(&Half) -> Option<u64>) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let mut groups: HashMap<u64, (Vec<usize>, Vec<usize>), RandomState> = HashMap::default();
         for (at, half) in self.ins.iter().enumerate() {
             if let Some(key) = key_of(half).filter(|_| self.is_free_in(at)) {
                 groups.entry(key).or_default().0.push(at);
@@ -154,7 +151,7 @@ impl Matching<'_> {
             let is_free = self.out_pairs.get(at).is_some_and(Option::is_none);
             if let Some((_, outs)) = key_of(half)
                 .filter(|_| is_free)
-                .and_then(|key| groups.get_mut(key))
+                .and_then(|key| groups.get_mut(&key))
             {
                 outs.push(at);
             }
@@ -162,8 +159,15 @@ impl Matching<'_> {
         groups.into_values().collect()
     }
 
-    /// Requests in of a group that may have led to the request out, in the order of their begins.
-    fn containing(&self, group: &[usize], out: usize) -> Vec<usize> {
+    /// How long the longest request in of a group took.
+    fn longest_ns(&self, group: &[usize]) -> u64 {
+        let group = group.iter().filter_map(|inner| self.ins.get(*inner));
+        group.map(Half::duration_ns).max().unwrap_or(0)
+    }
+
+    /// Requests in of a group that may have led to the request out, in the order of their begins; none of them took longer than
+    /// `longest_ns`.
+    fn containing(&self, group: &[usize], longest_ns: u64, out: usize) -> Vec<usize> {
         let Some(outer) = self.outs.get(out) else {
             return Vec::new();
         };
@@ -172,8 +176,14 @@ impl Matching<'_> {
                 .get(*inner)
                 .is_some_and(|half| half.begin_ns <= outer.begin_ns)
         };
+        let is_over = |inner: &usize| {
+            self.ins
+                .get(*inner)
+                .is_some_and(|half| half.begin_ns.saturating_add(longest_ns) < outer.end_ns)
+        };
         let end = group.partition_point(begins_before);
-        let recent = group.get(end.saturating_sub(MOST_CANDIDATES)..end);
+        let begin = group.partition_point(is_over);
+        let recent = group.get(begin.max(end.saturating_sub(MOST_CANDIDATES))..end);
         let fits = |inner: &&usize| {
             self.ins
                 .get(**inner)

@@ -127,11 +127,17 @@ impl Request {
     }
 }
 
+fn take(sidecars: &mut Sidecars, request: &Request) {
+    let seen = request.seen();
+    sidecars.add(&seen);
+    sidecars.name(&edge(request.seen_by), &seen);
+}
+
 /// What is known after all of them.
 fn sidecar(requests: &[Request]) -> Sidecar {
     let mut sidecars = Sidecars::default();
     for request in requests {
-        sidecars.add(&edge(request.seen_by), &request.seen());
+        take(&mut sidecars, request);
     }
     sidecars.pair(true);
     let mut rows = sidecars.rows();
@@ -318,9 +324,9 @@ fn the_header_is_held_against_what_was_measured() {
 #[test]
 fn the_other_half_may_come_with_the_next_report() {
     let mut sidecars = Sidecars::default();
-    sidecars.add(&edge(SeenBy::Server), &came(10, 40).id("a").seen());
+    take(&mut sidecars, &came(10, 40).id("a"));
     sidecars.pair(false);
-    sidecars.add(&edge(SeenBy::Client), &went(14, 33).id("a").seen());
+    take(&mut sidecars, &went(14, 33).id("a"));
     sidecars.pair(false);
     sidecars.pair(false);
     let rows = sidecars.rows();
@@ -332,13 +338,13 @@ fn the_other_half_may_come_with_the_next_report() {
 fn a_request_that_has_just_ended_makes_others_less_certain() {
     let mut sidecars = Sidecars::default();
     for request in [came(10, 40), came(13, 50)] {
-        sidecars.add(&edge(SeenBy::Server), &request.seen());
+        take(&mut sidecars, &request);
     }
     sidecars.pair(false);
     // The first that went out belongs to the last that came.
-    sidecars.add(&edge(SeenBy::Server), &came(11, 45).seen());
+    take(&mut sidecars, &came(11, 45));
     for request in [went(12, 39), went(14, 38), went(15, 48)] {
-        sidecars.add(&edge(SeenBy::Client), &request.seen());
+        take(&mut sidecars, &request);
     }
     sidecars.pair(false);
     sidecars.pair(true);
@@ -351,14 +357,14 @@ fn a_request_that_has_just_ended_makes_others_less_certain() {
 #[test]
 fn what_waits_in_vain_is_dropped_and_counted() {
     let mut sidecars = Sidecars::default();
-    sidecars.add(&edge(SeenBy::Client), &went(14, 33).seen());
+    take(&mut sidecars, &went(14, 33));
     for _ in 0..6 {
         sidecars.pair(false);
     }
     assert_eq!(sidecars.waiting, 0);
     // No request came into it, so it is not a sidecar.
     assert!(sidecars.rows().is_empty());
-    sidecars.add(&edge(SeenBy::Server), &came(50, 60).seen());
+    take(&mut sidecars, &came(50, 60));
     assert_eq!(sidecars.rows()[0].unmatched_out, 1);
 }
 
@@ -367,7 +373,7 @@ fn pairs_are_kept_one_by_one_where_every_request_is() {
     let matched = |keep| {
         let mut sidecars = Sidecars::new(keep);
         for request in [came(10, 40).stream(7), went(14, 33).stream(9)] {
-            sidecars.add(&edge(request.seen_by), &request.seen());
+            take(&mut sidecars, &request);
         }
         sidecars.pair(true);
         sidecars.rows().remove(0).matched
@@ -384,12 +390,9 @@ fn pairs_are_kept_one_by_one_where_every_request_is() {
 fn halves_beyond_the_room_are_counted() {
     let mut sidecars = Sidecars::default();
     for number in 0..MAX_HALVES as u64 + 7 {
-        sidecars.add(
-            &edge(SeenBy::Server),
-            &came(10 + number, 40 + number).seen(),
-        );
+        take(&mut sidecars, &came(10 + number, 40 + number));
     }
-    sidecars.add(&edge(SeenBy::Client), &went(14, 33).path(5).seen());
+    take(&mut sidecars, &went(14, 33).path(5));
     assert_eq!(sidecars.rows()[0].forgotten, 7);
 }
 

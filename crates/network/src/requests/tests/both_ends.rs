@@ -1,7 +1,7 @@
 use profiler_model::SeenBy;
 
 use super::{Play, SERVER_COOKIE, edge, facts, operation};
-use crate::requests::{Plaintext, SocketFacts, unix_end};
+use crate::requests::{Plaintext, SocketFacts, played::resp, unix_end};
 
 const MS: u64 = 1_000_000;
 
@@ -193,6 +193,60 @@ fn requests_wait_until_their_edge_is_known() {
     let table = play.report(&[1]);
     assert_eq!(operation(&table, "GET").tally.count, 1);
     assert_eq!(table.edges[0].key, edge());
+}
+
+#[test]
+fn later_requests_of_a_known_connection_are_counted_at_once() {
+    let mut play = Play::new();
+    let both = [1, SERVER_COOKIE + 1];
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(SERVER_COOKIE + 1, facts(1, false));
+    play.tracker.connection(2, facts(2, true));
+    let sockets = [both.as_slice(), &[2]].concat();
+    for (asked, counted) in [(1, 0), (2, 2), (3, 6), (4, 8)] {
+        play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+        play.ask(2, "GET k", "$1\r\nv\r\n");
+        let table = play.report(&sockets);
+        let counts = table.operations.iter().map(|row| row.tally.count);
+        assert_eq!(counts.sum::<u64>(), counted, "after {asked} of each");
+    }
+    let get = operation(&play.tracker.finish(play.now_ns), "GET").clone();
+    assert_eq!((get.tally.count, get.client.count), (8, 8));
+    assert_eq!(get.server.count, 4);
+}
+
+#[test]
+fn an_end_that_shows_late_does_not_count_again() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    let ask_server = |play: &mut Play| {
+        play.now_ns += MS;
+        play.moved(server, false, &resp("GET k"));
+        play.now_ns += MS;
+        play.moved(server, true, b"$1\r\nv\r\n");
+    };
+    play.tracker.connection(server, facts(1, false));
+    for _ in 0..3 {
+        ask_server(&mut play);
+        play.report(&[server]);
+    }
+    // The next one is counted at once, before the client's end says that it has seen it, too.
+    play.tracker.connection(1, facts(1, true));
+    let asked_ns = play.now_ns;
+    ask_server(&mut play);
+    let answered_ns = play.now_ns;
+    play.now_ns = asked_ns;
+    play.moved(1, true, &resp("GET k"));
+    play.now_ns = answered_ns + MS;
+    play.moved(1, false, b"$1\r\nv\r\n");
+    for _ in 0..3 {
+        play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+        play.report(&[1, server]);
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.server_only), (7, 4));
+    assert_eq!((get.client.count, get.server.count), (4, 7));
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Proxy {
             plaintext: Plaintext::Wire,
             offset: *offset,
             length: text.len() as u64,
-            bytes: text.as_bytes().to_vec(),
+            bytes: text.as_bytes(),
         };
         *offset += text.len() as u64;
         self.tracker.take(PayloadEvent::Piece(piece));

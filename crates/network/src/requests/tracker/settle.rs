@@ -6,14 +6,19 @@ use profiler_model::SeenBy;
 
 use super::{FORGOTTEN_AT_ONCE, PATIENCE, Patience, REMEMBERED, Tracker};
 use crate::requests::{
-    observed_request::ObservedRequest, operations::Counted, socket_requests::SocketRequests,
+    observed_request::ObservedRequest, operations::Counted, shared_edge::SharedEdge,
+    socket_requests::SocketRequests,
 };
 
 impl Tracker {
     /// Counts requests that came before the last report: by now the other end of their connection has
     /// seen them, too.
     pub(super) fn settle(&mut self, patience: Patience) {
-        for (since, seen) in std::mem::take(&mut self.waiting) {
+        // In place: another queue would grow from nothing at each report.
+        for _ in 0..self.waiting.len() {
+            let Some((since, seen)) = self.waiting.pop_front() else {
+                break;
+            };
             let age = self.reports - since;
             let socket = self.sockets.get(&seen.cookie);
             let has_edge = socket.is_none_or(|socket| socket.edge.is_some());
@@ -31,6 +36,23 @@ impl Tracker {
         self.greet(patience);
     }
 
+    /// Counts a request at once where nothing can be learnt by waiting, or has it wait.
+    pub(super) fn count_or_wait(&mut self, seen: ObservedRequest) {
+        let (cookie, end_ns) = (seen.cookie, seen.exchange.end_ns);
+        let socket = self.sockets.get(&cookie);
+        let known = socket.filter(|socket| socket.edge.is_some() && !socket.is_guess);
+        let has_other = known.is_some_and(|socket| socket.counting_end.is_some());
+        let is_alone = known.is_some_and(|socket| socket.is_counted && self.is_alone(socket));
+        if !has_other && !is_alone {
+            self.waiting.push_back((self.reports, seen));
+            return;
+        }
+        self.count(seen);
+        if !has_other && let Some(socket) = self.sockets.get_mut(&cookie) {
+            socket.counted_until_ns = socket.counted_until_ns.max(end_ns);
+        }
+    }
+
     /// Counts a request where it belongs as far as that is known now.
     pub(super) fn count(&mut self, seen: ObservedRequest) {
         let Some(socket) = self.sockets.get(&seen.cookie) else {
@@ -40,12 +62,16 @@ impl Tracker {
         let known = socket.edge.clone();
         let edge = known
             .or_else(|| other_end.and_then(|(_, other_end)| other_end.edge.clone()))
-            .unwrap_or_else(|| socket.own_edge(seen.seen_by));
+            .unwrap_or_else(|| SharedEdge::new(socket.own_edge(seen.seen_by)));
         let settled = other_end
             .map(|(cookie, other_end)| (cookie, counting_end(socket, seen.seen_by, other_end)));
         // Where the other end is forgotten by now, what was settled with it stays so.
         let alone = socket.counting_end.filter(|_| self.is_alone(socket));
+        // Before anything was seen at this end, the other one was thought to be alone.
+        let is_counted_there = other_end
+            .is_some_and(|(_, other_end)| seen.exchange.begin_ns <= other_end.counted_until_ns);
         let counted = match settled.map(|(_, counting_end)| counting_end).or(alone) {
+            _ if is_counted_there => Counted::AtOtherEnd,
             Some(counting_end) if counting_end != seen.seen_by => Counted::AtOtherEnd,
             Some(_) | None => Counted::Here,
         };
@@ -57,7 +83,7 @@ impl Tracker {
             }
         }
         self.operations.add(&edge, &seen, counted);
-        self.sidecars.add(&edge, &seen);
+        self.sidecars.name(&edge, &seen);
         if seen.tls {
             for cookie in self.ends.get(&seen.client).into_iter().flatten() {
                 if let Some(socket) = self.sockets.get_mut(cookie) {
