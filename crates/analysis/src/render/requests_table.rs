@@ -496,8 +496,8 @@ fn plaintext(report: &TlsReport, window_ns: u64) -> Text {
         line(
             &mut text,
             &format!(
-                "all the time its probes would cost the processes more than {percent} % of a CPU, half of \
-                 --cpu-percent"
+                "all the time its probes would cost the processes more than {percent} % of a CPU \
+                 (--cpu-percent)"
             ),
         );
     }

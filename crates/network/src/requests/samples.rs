@@ -33,13 +33,19 @@ pub enum Keep {
 pub(super) struct Samples {
     keep: Keep,
     rules: Rules,
-    windows: HashMap<SharedEdge, Window>,
+    windows: HashMap<SharedEdge, Windows>,
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     pub(super) left_out: u64,
 }
 
-/// The candidates of one edge.
+/// The candidates of one edge: of the newest window and of one before, as first requests of connections are counted late.
+#[derive(Debug, Default)]
+struct Windows {
+    newest: Window,
+    before: Window,
+}
+
 #[derive(Debug, Default)]
 struct Window {
     /// Windows since the clock's beginning.
@@ -76,21 +82,24 @@ impl Samples {
         if let Some(reason) = self.rules.first_of(&seen.exchange) {
             return self.keep(edge, reason, seen);
         }
-        let number = seen.exchange.end_ns / WINDOW_NS;
         if !self.windows.contains_key(edge) && self.windows.len() >= MAX_EDGES {
             return;
         }
-        let window = self.windows.entry(edge.clone()).or_default();
-        if number > window.number {
-            let over = std::mem::take(window);
-            window.number = number;
-            window.put(seen);
-            for (reason, seen) in over.into_seen() {
-                self.keep(edge, reason, seen);
-            }
-        } else {
-            window.put(seen);
+        self.put(edge, seen);
+    }
+
+    /// Puts a request into its window, and keeps those of the one that is over by it.
+    fn put(&mut self, edge: &SharedEdge, seen: ObservedRequest) {
+        let windows = self.windows.entry(edge.clone()).or_default();
+        let over = windows.put(seen);
+        for (reason, seen) in over.into_iter().flat_map(Window::into_seen) {
+            self.keep(edge, reason, seen);
         }
+    }
+
+    /// Whether every request is a sample.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.keep == Keep::All
     }
 
     fn keep(&mut self, edge: &SharedEdge, reason: SampleReason, seen: ObservedRequest) {
@@ -129,13 +138,9 @@ impl Samples {
         let Some(moved) = self.windows.remove(old) else {
             return;
         };
-        if let Some(place) = self.windows.get_mut(new) {
-            place.number = place.number.max(moved.number);
-            for (_, seen) in moved.into_seen() {
-                place.put(seen);
-            }
-        } else {
-            self.windows.insert(new.clone(), moved);
+        let Windows { newest, before } = moved;
+        for (_, seen) in before.into_seen().chain(newest.into_seen()) {
+            self.put(new, seen);
         }
     }
 
@@ -161,11 +166,37 @@ impl Samples {
         let mut rows: Vec<_> = kept
             .map(|kept| row(&kept.edge, kept.reason, &kept.seen))
             .collect();
-        for (edge, window) in &self.windows {
-            rows.extend(window.seen().map(|(reason, seen)| row(edge, reason, seen)));
+        for (edge, Windows { newest, before }) in &self.windows {
+            let seen = before.seen().chain(newest.seen());
+            rows.extend(seen.map(|(reason, seen)| row(edge, reason, seen)));
         }
         rows.sort_by_key(|row| row.exchange.end_ns);
         rows
+    }
+}
+
+impl Windows {
+    /// Takes a request; the window that is over by it.
+    fn put(&mut self, seen: ObservedRequest) -> Option<Window> {
+        let number = seen.exchange.end_ns / WINDOW_NS;
+        let begun = Window {
+            number,
+            ..Window::default()
+        };
+        let mut over = None;
+        if number > self.newest.number {
+            let newest = std::mem::replace(&mut self.newest, begun);
+            over = Some(std::mem::replace(&mut self.before, newest));
+        } else if number < self.newest.number && number > self.before.number {
+            over = Some(std::mem::replace(&mut self.before, begun));
+        }
+        let window = if number == self.newest.number {
+            &mut self.newest
+        } else {
+            &mut self.before
+        };
+        window.put(seen);
+        over
     }
 }
 

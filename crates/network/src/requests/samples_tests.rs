@@ -84,6 +84,29 @@ fn the_slowest_of_each_window_are_kept() {
 }
 
 #[test]
+fn what_is_counted_late_is_in_the_window_of_its_end() {
+    let mut samples = Samples::new(Keep::SlowAndFailing, Rules::default());
+    samples.add(&edge(), seen(SECOND, 3 * SECOND, Outcome::Ok));
+    for number in 0..5 {
+        let begin = 11 * SECOND + number;
+        samples.add(&edge(), seen(begin, 5 * SECOND + number, Outcome::Ok));
+        samples.add(&edge(), seen(begin, 1, Outcome::ServerError));
+    }
+    // Of the first window, after the second has begun.
+    samples.add(&edge(), seen(2 * SECOND, 4 * SECOND, Outcome::Ok));
+    samples.add(&edge(), seen(3 * SECOND, 1, Outcome::ServerError));
+    samples.add(&edge(), seen(35 * SECOND, 1, Outcome::Ok));
+    samples.add(&edge(), seen(25 * SECOND, 2, Outcome::Ok));
+    let slow = durations(&samples, SampleReason::Slow);
+    let long = [0, 1, 2, 3, 4].map(|number| 5 * SECOND + number);
+    assert_eq!(
+        slow,
+        [[1, 2, 3 * SECOND, 4 * SECOND].as_slice(), &long].concat()
+    );
+    assert_eq!(durations(&samples, SampleReason::Failed).len(), 6);
+}
+
+#[test]
 fn the_first_failing_ones_are_kept() {
     let mut samples = Samples::new(Keep::SlowAndFailing, Rules::default());
     for number in 0..20 {

@@ -38,6 +38,8 @@ pub(super) struct Sidecars {
     keep: Keep,
     waiting: usize,
     reports: u64,
+    /// Nothing more will be known.
+    is_over: bool,
     /// Pairs that are kept one by one.
     matched: usize,
 }
@@ -117,6 +119,7 @@ impl Sidecars {
     /// Pairs requests in that have waited for a report, or all.
     pub(super) fn pair(&mut self, is_last: bool) {
         self.reports += 1;
+        self.is_over = is_last;
         let reports = self.reports;
         self.waiting = 0;
         for process in self.processes.values_mut() {
@@ -135,6 +138,7 @@ impl Sidecars {
             .processes
             .iter()
             .filter(|(_, process)| process.requests_in > 0 && process.requests_out > 0)
+            .filter(|(_, process)| self.is_over || process.endpoint.is_some())
             .map(|(pid, process)| process.row(*pid))
             .collect();
         rows.sort_by(|a, b| a.process.cmp(&b.process));

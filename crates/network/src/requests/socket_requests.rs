@@ -35,6 +35,8 @@ pub(super) enum Rest {
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(super) struct SocketRequests {
     pub(super) facts: SocketFacts,
+    /// When it was met, in reports.
+    pub(super) met: u64,
     /// The process that last moved something.
     pub(super) pid: u32,
     /// Why its last piece was captured.
@@ -75,9 +77,10 @@ pub(super) struct SocketRequests {
 }
 
 impl SocketRequests {
-    pub(super) fn new(facts: SocketFacts) -> Self {
+    pub(super) fn new(facts: SocketFacts, met: u64) -> Self {
         Self {
             facts,
+            met,
             pid: 0,
             drawn: Drawn::ALL,
             others_turns: 0,

@@ -163,7 +163,8 @@ impl Tracker {
             is_client: facts.is_client.or(known),
             ..facts
         };
-        self.sockets.insert(cookie, SocketRequests::new(facts));
+        let socket = SocketRequests::new(facts, self.reports);
+        self.sockets.insert(cookie, socket);
     }
 
     /// Which end sockets are that were there before: `true` for clients. The kernel side may have met them

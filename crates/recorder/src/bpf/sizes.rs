@@ -351,6 +351,16 @@ mod tests {
         map_entries(counting, asked, cpus).into_iter().collect()
     }
 
+    /// With fewer, processes that are targets would be taken for none.
+    #[test]
+    fn every_process_has_its_mark_where_marks_are_looked_at() {
+        for counting in [CONNECTIONS, Counting::Waits, Counting::Wall] {
+            assert_eq!(plan(counting, LIGHT, cpus(2))["PROCESS_MARKS"], MARKS);
+        }
+        let samples = plan(Counting::Samples(1), LIGHT, cpus(2));
+        assert_eq!(samples["PROCESS_MARKS"], 1);
+    }
+
     /// The test machine with 64 CPUs compares all maps of this kind with the kernel (`xtask/src/vm/verdict.rs`).
     #[test]
     fn maps_that_forget_have_room_beyond_what_each_cpu_keeps_to_itself() {

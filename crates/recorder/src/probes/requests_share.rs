@@ -18,7 +18,7 @@ const MOST_IN_TURNS: u32 = 1 << 8;
 const FREE_PERCENT: u64 = 35;
 /// For this long pieces are counted before any is captured.
 pub(super) const OPENING: Duration = Duration::from_millis(50);
-/// What reading a piece takes at least, and making requests of it.
+/// About what reading a piece takes, and making requests of it; small ones take a third of it (docs/performance.md).
 const PIECE_NS: u64 = 4000;
 /// This many looks in a row must find that much unused: what is captured anew begins in the middle.
 const CALM_LOOKS: u32 = 20;

@@ -250,6 +250,41 @@ fn an_end_that_shows_late_does_not_count_again() {
 }
 
 #[test]
+fn an_end_that_shows_late_with_all_it_has_seen_leaves_no_request_out() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    play.tracker.connection(server, facts(1, false));
+    // The first waits until the second report, the second until the third, and the third is counted at once.
+    let mut asked_ns = Vec::new();
+    for _ in 0..3 {
+        asked_ns.push(play.now_ns);
+        play.now_ns += MS;
+        play.moved(server, false, &resp("GET k"));
+        play.now_ns += MS;
+        play.moved(server, true, b"$1\r\nv\r\n");
+        if asked_ns.len() < 3 {
+            play.report(&[server]);
+        }
+    }
+    let now_ns = play.now_ns;
+    play.tracker.connection(1, facts(1, true));
+    for begin_ns in asked_ns {
+        play.now_ns = begin_ns;
+        play.moved(1, true, &resp("GET k"));
+        play.now_ns = begin_ns + 3 * MS;
+        play.moved(1, false, b"$1\r\nv\r\n");
+    }
+    play.now_ns = now_ns + MS;
+    for _ in 0..4 {
+        play.report(&[1, server]);
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.server_only), (3, 3));
+    assert_eq!((get.client.count, get.server.count), (3, 3));
+}
+
+#[test]
 fn nothing_is_left_waiting_at_the_end() {
     let mut play = Play::new();
     play.tracker.connection(1, facts(1, true));

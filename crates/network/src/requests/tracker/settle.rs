@@ -40,7 +40,10 @@ impl Tracker {
     pub(super) fn count_or_wait(&mut self, seen: ObservedRequest) {
         let (cookie, end_ns) = (seen.cookie, seen.exchange.end_ns);
         let socket = self.sockets.get(&cookie);
-        let known = socket.filter(|socket| socket.edge.is_some() && !socket.is_guess);
+        // Where all requests are kept, each waits as long, so that none is missing before others.
+        let known = socket
+            .filter(|socket| self.is_edge_settled(socket))
+            .filter(|_| !self.samples.keeps_all());
         let has_other = known.is_some_and(|socket| socket.counting_end.is_some());
         let is_alone = known.is_some_and(|socket| socket.is_counted && self.is_alone(socket));
         if !has_other && !is_alone {
@@ -51,6 +54,16 @@ impl Tracker {
         if !has_other && let Some(socket) = self.sockets.get_mut(&cookie) {
             socket.counted_until_ns = socket.counted_until_ns.max(end_ns);
         }
+    }
+
+    /// Whether no more will be known of a connection's edge: the process at its other end is found within some reports, or is on
+    /// another node.
+    fn is_edge_settled(&self, socket: &SocketRequests) -> bool {
+        let Some(edge) = socket.edge.as_ref().filter(|_| !socket.is_guess) else {
+            return false;
+        };
+        let is_complete = edge.ends().iter().all(|end| end.pid.is_some());
+        is_complete || self.reports - socket.met >= PATIENCE
     }
 
     /// Counts a request where it belongs as far as that is known now.
@@ -67,10 +80,13 @@ impl Tracker {
             .map(|(cookie, other_end)| (cookie, counting_end(socket, seen.seen_by, other_end)));
         // Where the other end is forgotten by now, what was settled with it stays so.
         let alone = socket.counting_end.filter(|_| self.is_alone(socket));
-        // Before anything was seen at this end, the other one was thought to be alone.
-        let is_counted_there = other_end
-            .is_some_and(|(_, other_end)| seen.exchange.begin_ns <= other_end.counted_until_ns);
+        // An end that was thought to be alone counts what began until the other one showed.
+        let begin_ns = seen.exchange.begin_ns;
+        let is_counted_here = begin_ns <= socket.counted_until_ns;
+        let is_counted_there =
+            other_end.is_some_and(|(_, other_end)| begin_ns <= other_end.counted_until_ns);
         let counted = match settled.map(|(_, counting_end)| counting_end).or(alone) {
+            _ if is_counted_here => Counted::Here,
             _ if is_counted_there => Counted::AtOtherEnd,
             Some(counting_end) if counting_end != seen.seen_by => Counted::AtOtherEnd,
             Some(_) | None => Counted::Here,
