@@ -183,6 +183,7 @@ impl KernelSide {
                 statuses.clone(),
                 NetworkConfig {
                     denied: config.deny_probes.clone(),
+                    bpf_statistics: statistics.is_some(),
                     ..NetworkConfig::default()
                 },
             ),

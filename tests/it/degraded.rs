@@ -193,16 +193,33 @@ fn losses_and_cost_are_visible() {
     let targets = Targets::new();
     let target = targets.busy("shares-cost");
     let id = start_task(&agent, &endless(json!({ "pids": [target.pid()] }), 999));
+    let watches = json!({
+        "kind": "network", "target": { "pids": [target.pid()] }, "duration_s": null,
+    });
+    let network = start_task(&agent, &watches);
+    // The second program runs for whatever anyone on the machine says, as this question.
+    let wanted = ["on_cpu", "network_send"];
+    let cost = |own: &Value, name: &str| {
+        let programs = own["bpf"]["programs"].as_array().unwrap();
+        let program = programs.iter().find(|program| program["name"] == name)?;
+        Some((
+            program["run_count"].as_u64()?,
+            program["run_time_ns"].as_u64()?,
+        ))
+    };
     let mut own = Value::Null;
     wait_until("the programs' cost is shown", START, || {
         own = agent.api.get_json("/api/v1/self").unwrap();
-        let programs = own["bpf"]["programs"].as_array().unwrap();
-        programs.iter().any(|program| {
-            program["run_count"].as_u64() > Some(0) && program["run_time_ns"].as_u64() > Some(0)
-        })
+        let costs = wanted.map(|name| cost(&own, name));
+        costs
+            .into_iter()
+            .all(|cost| cost.is_some_and(|(runs, ns)| runs > 0 && ns > 0))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {own}"));
-    assert_eq!(own["running_tasks"], 1);
+    assert_eq!(own["running_tasks"], 2);
+    stop_task(&agent, &network);
+    let ended = agent.api.get_json("/api/v1/self").unwrap();
+    assert!(cost(&ended, wanted[1]) >= cost(&own, wanted[1]), "{ended}");
     wait_samples(&agent, &id, 1500);
     let task = stop_task(&agent, &id);
     assert!(task["losses"].is_array());

@@ -22,6 +22,35 @@ struct Board {
     finished: BTreeMap<String, ProgramStats>,
     /// Latest reading of each running collection.
     running: BTreeMap<u64, Vec<ProgramStats>>,
+    /// Collections that have begun.
+    begun: u64,
+}
+
+/// What the programs of a collection have run so far. When it is dropped, that is added to the totals.
+#[derive(Debug)]
+pub(super) struct ProgramRuns {
+    statuses: ProbeStatuses,
+    collection: u64,
+    is_counted: bool,
+}
+
+impl ProgramRuns {
+    /// Reads the programs of the collection's object.
+    pub(super) fn publish(&self, object: &LoadedObject) {
+        let statistics = program_stats(object, self.is_counted);
+        self.statuses
+            .with(|board| board.running.insert(self.collection, statistics));
+    }
+}
+
+impl Drop for ProgramRuns {
+    fn drop(&mut self) {
+        self.statuses.with(|board| {
+            for statistics in board.running.remove(&self.collection).unwrap_or_default() {
+                add(&mut board.finished, &statistics);
+            }
+        });
+    }
 }
 
 impl ProbeStatuses {
@@ -73,18 +102,16 @@ impl ProbeStatuses {
         self.with(|board| board.losses.add(kind, count));
     }
 
-    /// Records a running collection's program statistics, replacing its earlier reading.
-    pub fn running(&self, collection: u64, statistics: Vec<ProgramStats>) {
-        self.with(|board| board.running.insert(collection, statistics));
-    }
-
-    /// Adds a collection's last reading to the totals.
-    pub fn finished(&self, collection: u64) {
-        self.with(|board| {
-            for statistics in board.running.remove(&collection).unwrap_or_default() {
-                add(&mut board.finished, &statistics);
-            }
-        });
+    /// For a collection that begins. `is_counted`: the kernel counts runs and times of programs.
+    pub(super) fn program_runs(&self, is_counted: bool) -> ProgramRuns {
+        ProgramRuns {
+            statuses: self.clone(),
+            collection: self.with(|board| {
+                board.begun += 1;
+                board.begun
+            }),
+            is_counted,
+        }
     }
 }
 
@@ -129,7 +156,7 @@ fn add(sums: &mut BTreeMap<String, ProgramStats>, statistics: &ProgramStats) {
 }
 
 /// What the programs of an object have run; times and numbers of runs where the kernel counts them.
-pub(super) fn program_stats(object: &LoadedObject, is_counted: bool) -> Vec<ProgramStats> {
+fn program_stats(object: &LoadedObject, is_counted: bool) -> Vec<ProgramStats> {
     let stats = |program: ProgramReport| ProgramStats {
         name: program.name,
         run_count: is_counted.then_some(program.run_count),

@@ -35,7 +35,7 @@ use requests::Requests;
 use tokio::sync::mpsc;
 
 use super::{
-    board::ProbeStatuses,
+    board::{ProbeStatuses, ProgramRuns},
     ended::Ended,
     network_sources::MetricSources,
     node_sockets::{
@@ -69,6 +69,8 @@ pub struct NetworkConfig {
     pub denied: Vec<String>,
     /// Connections that are watched at once.
     pub connections: u32,
+    /// The kernel counts runs and times of programs.
+    pub bpf_statistics: bool,
 }
 
 impl Default for NetworkConfig {
@@ -76,6 +78,7 @@ impl Default for NetworkConfig {
         Self {
             denied: Vec::new(),
             connections: CONNECTION_ENTRIES,
+            bpf_statistics: false,
         }
     }
 }
@@ -193,6 +196,7 @@ impl NetworkCollector {
             unix,
             requests: None,
             closed: 0,
+            program_runs: self.statuses.program_runs(self.config.bpf_statistics),
             object,
             reader,
             answers,
@@ -267,6 +271,7 @@ impl NetworkCollector {
 #[derive(Debug)]
 struct NetworkSession {
     object: LoadedObject,
+    program_runs: ProgramRuns,
     reader: RecordReader,
     ended: Ended,
     answers: AnswerReader,
@@ -389,6 +394,7 @@ impl NetworkSession {
     /// Sends the result so far; the last one when the programs are detached.
     fn report(&mut self, detached_ns: Option<u64>) -> Result<(), LoadError> {
         let last = detached_ns.is_some();
+        self.program_runs.publish(&self.object);
         // Listing Unix sockets may take long; all counts are of the time after it.
         let unix_ends = self
             .unix

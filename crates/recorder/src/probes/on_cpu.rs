@@ -238,7 +238,6 @@ impl SampleRecorder {
         let (stop, stopped) = StopHandle::new();
         let (sender, chunks) = mpsc::channel(CHUNK_QUEUE);
         let session = SampleSession::new(SessionParts {
-            id,
             object,
             reader,
             log,
@@ -250,9 +249,8 @@ impl SampleRecorder {
             poll_targets: failures.iter().any(loses_processes),
             table: self.table.clone(),
             symbolizer: self.symbolizer.clone(),
-            statuses: self.statuses.clone(),
             cpu_budget_percent: self.config.cpu_budget_percent,
-            bpf_statistics: self.config.bpf_statistics,
+            program_runs: self.statuses.program_runs(self.config.bpf_statistics),
             event_loop: event_loop.map(|(links, rules)| EventLoopWatch::new(links, rules, origin)),
             waits: WaitWatch::new(spec.waits, mode, std::time::Instant::now()),
             sender,

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::{
     assembler::SampleAssembler,
-    board::{ProbeStatuses, program_stats},
+    board::ProgramRuns,
     comparison::{Comparison, of_kernel_stacks},
     contention::still_held,
     coverage::CpuAccounts,
@@ -45,7 +45,6 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Everything a session is made from.
 #[derive(Debug)]
 pub(super) struct SessionParts {
-    pub(super) id: u64,
     pub(super) object: LoadedObject,
     pub(super) reader: RecordReader,
     pub(super) log: Option<KernelLog>,
@@ -59,9 +58,8 @@ pub(super) struct SessionParts {
     pub(super) poll_targets: bool,
     pub(super) table: ProcessTable,
     pub(super) symbolizer: SymbolizerService,
-    pub(super) statuses: ProbeStatuses,
     pub(super) cpu_budget_percent: Option<f64>,
-    pub(super) bpf_statistics: bool,
+    pub(super) program_runs: ProgramRuns,
     pub(super) waits: WaitWatch,
     /// Where event loops are watched.
     pub(super) event_loop: Option<EventLoopWatch>,
@@ -353,7 +351,7 @@ impl SampleSession {
             throttling.look();
         }
         self.look_at_loops(monotonic_ns());
-        self.publish_statistics();
+        self.parts.program_runs.publish(&self.parts.object);
         if let Err(error) = self.parts.source.follow_cpus(&mut self.parts.object) {
             self.notes
                 .push(format!("a new CPU is not sampled: {error}"));
@@ -575,8 +573,7 @@ impl SampleSession {
             let missed = coverage.missing_samples(period_ns);
             self.rows.losses().add(LossKind::TickMissed, missed);
         }
-        self.publish_statistics();
-        self.parts.statuses.finished(self.parts.id);
+        self.parts.program_runs.publish(&self.parts.object);
         let range = self.sent..self.covered;
         let hz = self.parts.effective_hz();
         let waits = self.parts.waits.take();
@@ -590,10 +587,5 @@ impl SampleSession {
         };
         // Fails only when the receiver is gone.
         let _unheard = self.parts.sender.blocking_send(chunk);
-    }
-
-    fn publish_statistics(&self) {
-        let statistics = program_stats(&self.parts.object, self.parts.bpf_statistics);
-        self.parts.statuses.running(self.parts.id, statistics);
     }
 }
