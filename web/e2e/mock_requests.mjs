@@ -193,7 +193,6 @@ function operations(edges, scale) {
   ];
 }
 
-/** Spans of the whole and of the edges, with a bad moment in the middle. Edges beyond the room have none. */
 /** What the kernel counted: all requests of HTTP without TLS, by edge. How calls of gRPC went it does not know. */
 function countedOf(made) {
   const byEdge = new Map();
@@ -235,6 +234,7 @@ function countedOf(made) {
   return [...byEdge.values()].sort((a, b) => b.count - a.count);
 }
 
+/** Spans of the whole and of the edges, with a bad moment in the middle. Edges beyond the room have none. */
 function overTime(made, window) {
   const covered = window.to_ns - window.from_ns;
   const width_ns = Math.max(1e9, 2 ** Math.ceil(Math.log2(covered / 64e9)) * 1e9);

@@ -8,6 +8,7 @@ mod facts;
 mod stamps;
 mod decoded_stream;
 mod socket_requests;
+mod digest;
 mod observed_request;
 mod shared_edge;
 mod tracker;

@@ -1,12 +1,14 @@
 //! What makes connections one edge, as it is kept with each connection and each request is counted by it.
 
 use std::{
-    hash::{BuildHasher as _, Hash, Hasher, RandomState},
+    hash::{Hash, Hasher},
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use profiler_model::EdgeKey;
+
+use super::digest::digest;
 
 /// An [`EdgeKey`] with its hash, which connections share: an edge is looked up several times for each request, and has two names
 /// and a dozen numbers.
@@ -21,9 +23,7 @@ struct Hashed {
 
 impl SharedEdge {
     pub(super) fn new(key: EdgeKey) -> Self {
-        /// Of this process alone: names in a key are chosen by others.
-        static KEYS: OnceLock<RandomState> = OnceLock::new();
-        let hash = KEYS.get_or_init(RandomState::new).hash_one(&key);
+        let hash = digest(&key);
         Self(Arc::new(Hashed { hash, key }))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! These hooks run millions of times a second, so each does as little as it can: members of the socket
 //! are read without helpers, the clock once for each read, and an unwatched socket costs its cookie
-//! and one lookup, and where it is TCP a look at the running process (the filter, where that may be a target). Where a task wants payload, the same programs capture it
-//! ([`super::payload_calls`]).
+//! and one lookup, and where it is TCP a look at the running process: the filter, if that may be a
+//! target. Where a task wants payload, the same programs capture it ([`super::payload_calls`]).
 //!
 //! Hooks: `sock_send_length`, `sock_recv_length(struct sock *sk, int ret, int flags)`, since 6.3, one
 //! per read and write of any socket.

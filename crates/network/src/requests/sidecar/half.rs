@@ -1,13 +1,8 @@
 //! What is kept of a request until the other one of its pair is there.
 
-use std::{
-    hash::{BuildHasher as _, Hash, RandomState},
-    sync::OnceLock,
-};
-
 use profiler_model::RequestPlace;
 
-use crate::requests::observed_request::ObservedRequest;
+use crate::requests::{digest::digest, observed_request::ObservedRequest};
 
 /// A request into, or out of, a process.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +27,6 @@ pub(super) struct Half {
     /// It fitted a request out that was given to another one by order: what is left for it is no more
     /// certain than that.
     pub(super) is_doubtful: bool,
-}
-
-/// A number that is the same for the same value as long as the process runs, and for others with a chance of one in 2^64 that nobody
-/// can raise.
-fn digest(value: impl Hash) -> u64 {
-    static KEYS: OnceLock<RandomState> = OnceLock::new();
-    KEYS.get_or_init(RandomState::new).hash_one(value)
 }
 
 impl Half {

@@ -215,30 +215,37 @@ fn later_requests_of_a_known_connection_are_counted_at_once() {
     assert_eq!(get.server.count, 4);
 }
 
+/// A command and its answer as the server sees them, within 2 ms.
+fn ask_server(play: &mut Play, number: u64) {
+    let server = SERVER_COOKIE + number;
+    play.now_ns += MS;
+    play.moved(server, false, &resp("GET k"));
+    play.now_ns += MS;
+    play.moved(server, true, b"$1\r\nv\r\n");
+}
+
+/// The same as the client saw them, from `begin_ns` on and for 1 ms longer; told of late.
+fn tell_at_client(play: &mut Play, number: u64, begin_ns: u64) {
+    play.now_ns = begin_ns;
+    play.moved(number, true, &resp("GET k"));
+    play.now_ns = begin_ns + 3 * MS;
+    play.moved(number, false, b"$1\r\nv\r\n");
+}
+
 #[test]
 fn an_end_that_shows_late_does_not_count_again() {
     let mut play = Play::new();
     let server = SERVER_COOKIE + 1;
-    let ask_server = |play: &mut Play| {
-        play.now_ns += MS;
-        play.moved(server, false, &resp("GET k"));
-        play.now_ns += MS;
-        play.moved(server, true, b"$1\r\nv\r\n");
-    };
     play.tracker.connection(server, facts(1, false));
     for _ in 0..3 {
-        ask_server(&mut play);
+        ask_server(&mut play, 1);
         play.report(&[server]);
     }
     // The next one is counted at once, before the client's end says that it has seen it, too.
     play.tracker.connection(1, facts(1, true));
     let asked_ns = play.now_ns;
-    ask_server(&mut play);
-    let answered_ns = play.now_ns;
-    play.now_ns = asked_ns;
-    play.moved(1, true, &resp("GET k"));
-    play.now_ns = answered_ns + MS;
-    play.moved(1, false, b"$1\r\nv\r\n");
+    ask_server(&mut play, 1);
+    tell_at_client(&mut play, 1, asked_ns);
     for _ in 0..3 {
         play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
         play.report(&[1, server]);
@@ -258,10 +265,7 @@ fn an_end_that_shows_late_with_all_it_has_seen_leaves_no_request_out() {
     let mut asked_ns = Vec::new();
     for _ in 0..3 {
         asked_ns.push(play.now_ns);
-        play.now_ns += MS;
-        play.moved(server, false, &resp("GET k"));
-        play.now_ns += MS;
-        play.moved(server, true, b"$1\r\nv\r\n");
+        ask_server(&mut play, 1);
         if asked_ns.len() < 3 {
             play.report(&[server]);
         }
@@ -269,10 +273,7 @@ fn an_end_that_shows_late_with_all_it_has_seen_leaves_no_request_out() {
     let now_ns = play.now_ns;
     play.tracker.connection(1, facts(1, true));
     for begin_ns in asked_ns {
-        play.now_ns = begin_ns;
-        play.moved(1, true, &resp("GET k"));
-        play.now_ns = begin_ns + 3 * MS;
-        play.moved(1, false, b"$1\r\nv\r\n");
+        tell_at_client(&mut play, 1, begin_ns);
     }
     play.now_ns = now_ns + MS;
     for _ in 0..4 {

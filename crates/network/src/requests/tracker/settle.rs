@@ -45,13 +45,14 @@ impl Tracker {
             .filter(|socket| self.is_edge_settled(socket))
             .filter(|_| !self.samples.keeps_all());
         let has_other = known.is_some_and(|socket| socket.counting_end.is_some());
-        let is_alone = known.is_some_and(|socket| socket.is_counted && self.is_alone(socket));
+        let is_alone =
+            !has_other && known.is_some_and(|socket| socket.is_counted && self.is_alone(socket));
         if !has_other && !is_alone {
             self.waiting.push_back((self.reports, seen));
             return;
         }
         self.count(seen);
-        if !has_other && let Some(socket) = self.sockets.get_mut(&cookie) {
+        if is_alone && let Some(socket) = self.sockets.get_mut(&cookie) {
             socket.counted_until_ns = socket.counted_until_ns.max(end_ns);
         }
     }
