@@ -21,9 +21,10 @@ use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    access_log_socket::{AccessLogSocket, AccessLogSocketError, ReceivedAccessLogs},
     api::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
-        Server, ServerError, ServerTls, Statistics, TlsError, Token, Tokens,
+        Server, ServerError, Statistics, Token, Tokens,
     },
     config::{AuthConfig, ContinuousProfile, NetworkMode, OverviewMode, ServeConfig},
     recent_log::RecentLog,
@@ -31,6 +32,7 @@ use crate::{
     telemetry::Totals,
 };
 use profiler_engine::{
+    access_logs::{LogsCollector, LogsWatch},
     checkup::Checkups,
     memory_watch::keep_below,
     network_watch::NetworkWatch,
@@ -45,6 +47,7 @@ use profiler_recorder::{
         SampleRecorder, SampleRecorderConfig,
     },
 };
+use profiler_server_tls::{ServerTls, TlsError};
 
 /// Longest time for everything to end after a signal.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
@@ -71,6 +74,8 @@ pub enum AppError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Server(#[from] ServerError),
+    #[error(transparent)]
+    AccessLogs(#[from] AccessLogSocketError),
     #[error("open the results: {0}")]
     Engine(#[from] TaskError),
     #[error("start the thread that names stored frames: {0}")]
@@ -233,7 +238,11 @@ impl App {
         api::prepare_data_dir(&config.data_dir)?;
         let idle_rules = Arc::new(rule_files::idle(config.idle_rules.as_deref())?);
         let diagnosis_rules = Arc::new(rule_files::diagnosis(config.diagnosis_rules.as_deref())?);
-        let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
+        let tls = config
+            .tls
+            .as_ref()
+            .map(profiler_server_tls::load)
+            .transpose()?;
         let (tls, certificate) = tls
             .map(
                 |ServerTls {
@@ -243,11 +252,24 @@ impl App {
             )
             .unzip();
         let server = Server::bind(config.listen, tls)?;
-        let always = config.profile == ContinuousProfile::Always;
-        let engine = Engine::open(
-            engine_config(&config, always),
+        // Recorded data has none.
+        let logs = config.access_logs.as_ref().filter(|_| !kernel.demo_data);
+        let logs = logs.map(AccessLogSocket::bind).transpose()?;
+        let mut access_logs = match logs {
+            Some(socket) => socket.start(kernel.table.clone(), config.envoy_admin.asks())?,
+            None => ReceivedAccessLogs::default(),
+        };
+        let collector: Arc<dyn Collector> = Arc::new(LogsCollector::new(
+            access_logs.logs.clone(),
+            kernel.table.clone(),
             Arc::clone(&kernel.collector),
-        )?;
+        ));
+        let always = config.profile == ContinuousProfile::Always;
+        let engine = Engine::open(engine_config(&config, always), Arc::clone(&collector))?;
+        if access_logs.logs.is_on() {
+            let watch = LogsWatch::start(collector).map_err(AccessLogSocketError::Start)?;
+            access_logs.watch = watch;
+        }
         // Only now: a second agent on the same directory must not replace the first one's token.
         let tokens = tokens(&config)?;
 
@@ -306,6 +328,7 @@ impl App {
             totals: Arc::new(Totals::default()),
             network,
             overview,
+            access_logs,
             network_metrics_edges: config.network_metrics_edges,
             tokens,
             origin,

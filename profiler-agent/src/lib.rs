@@ -6,6 +6,7 @@
 //! ```
 
 pub mod app;
+pub mod access_log_socket;
 pub mod demo_data;
 pub mod cli;
 pub mod config;

@@ -57,6 +57,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),
         Command::Diff(args) => Ok(cli::diff::run(args)?),
         Command::Import(args) => Ok(cli::import::run(args)?),
+        Command::AccessLogs(args) => Ok(cli::access_logs::run(args)?),
         Command::SupportBundle(args) => Ok(cli::support_bundle::run(args)?),
         Command::Url(args) => cli::url::run(args),
         Command::Health(args) => Ok(cli::health::run(args)?),

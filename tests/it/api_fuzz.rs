@@ -41,7 +41,8 @@ fn a_minute_of_fuzzing_finds_no_fault_and_no_growth() {
         found.faults.len(),
         found.faults.join("\n")
     );
-    assert!(found.growth.is_empty(), "{:#?}", found.growth);
+    // Beside other tests the agent meets their programs, whose symbols are memory and files of its own.
+    assert_measured!(found.growth.is_empty(), "{:#?}", found.growth);
     assert_measured!(found.slow.is_empty(), "{:#?}", found.slow);
     assert_measured!(
         found.with_token >= LEAST[0] && found.without_token >= LEAST[1],

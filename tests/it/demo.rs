@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use profiler_tests::{
+    agent::{Agent, ServeOptions},
     cleanup::{leftovers_lock, leftovers_of, remove_leftovers, scratch_directory},
     mesh::{LoadReport, Mesh, MeshOptions, MeshReport},
     netns::ip,
@@ -127,6 +128,48 @@ fn the_duration_ends_it() {
     let pid = demo.process.pid();
     assert!(demo.process.wait(DOWN).unwrap().success());
     assert_gone(pid, &demo.report);
+}
+
+/// The agent is reached from both pods, and finds the processes of the sidecars.
+fn access_logs_reach_an_agent(kind: &str) {
+    let mut demo = up(&["--access-log", kind, "--rps", "200"]);
+    let pid = demo.process.pid();
+    let address = demo.report.access_logs.unwrap();
+    let arguments = vec![
+        format!("--access-logs={address}"),
+        "--access-logs-plaintext".to_owned(),
+    ];
+    let agent = Agent::start_with(ServeOptions {
+        arguments,
+        ..ServeOptions::default()
+    })
+    .unwrap();
+    let answer = || agent.api.get_json("/api/v1/access-logs").unwrap();
+    let sidecars = [demo.report.client_envoy_pid, demo.report.server_envoy_pid];
+    let has_come = || {
+        let answer = answer();
+        let rows = answer["envoys"].as_array().unwrap();
+        sidecars.iter().all(|pid| {
+            let mut rows = rows.iter().filter(|row| row["pid"] == *pid);
+            rows.any(|row| row["requests"].as_u64() > Some(100) && row["claimed"] == false)
+        })
+    };
+    let come = wait_until("requests of both sidecars come", UP, has_come);
+    assert!(come.is_ok(), "{:#}: {}", answer(), agent.log());
+    demo.process.signal(Signal::TERM).unwrap();
+    let status = demo.process.wait(DOWN).unwrap();
+    assert!(status.success(), "{status}: {}", demo.process.errors());
+    assert_gone(pid, &demo.report);
+}
+
+#[test]
+fn access_logs_reach_an_agent_by_grpc() {
+    access_logs_reach_an_agent("agent-grpc");
+}
+
+#[test]
+fn access_logs_reach_an_agent_by_opentelemetry() {
+    access_logs_reach_an_agent("agent-otlp");
 }
 
 #[test]

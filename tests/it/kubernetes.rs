@@ -206,6 +206,7 @@ fn check_manifests(cluster: &Cluster) {
         "base.yaml",
         "daemonset.yaml",
         "service.yaml",
+        "access-logs.yaml",
         "sidecar.yaml",
     ] {
         let applied = manifests::apply(&cluster.admin, name, "127.0.0.1/32").unwrap();

@@ -116,6 +116,10 @@ fn what_is_not_safe_does_not_start() {
     };
     refused(&["--listen", "0.0.0.0:0"], "--tls-cert");
     refused(&["--listen", "0.0.0.0:0", "--no-auth"], "--no-auth");
+    refused(
+        &["--access-logs", "0.0.0.0:0"],
+        "--access-logs-tls-client-ca",
+    );
     refused(&["--colour", "red"], "--colour");
     refused(&["--cpu-budget=-1"], "cpu-budget");
 }

@@ -13,6 +13,10 @@ mod targets;
 #[cfg(test)]
 mod access_log;
 #[cfg(test)]
+mod access_log_mesh;
+#[cfg(test)]
+mod access_logs;
+#[cfg(test)]
 mod answers;
 #[cfg(test)]
 mod api;

@@ -296,8 +296,8 @@ fn a_thread_that_nobody_wakes_is_counted_to_the_end() {
 
 #[test]
 fn every_call_chain_that_waits_has_its_own_count() {
-    let (waited, _) = Waited::of("chains", None);
-    check_chains(&waited.counts).unwrap();
+    let (waited, report) = Waited::of("chains", None);
+    check_chains(&waited.counts, report.unwrap().voluntary).unwrap();
 }
 
 /// The time of short waits for the disk, which other work on the machine makes use of as well.

@@ -131,9 +131,11 @@ fn kinds_of_requests() -> Vec<Call> {
     let recent = "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT";
     calls.push(Call::new("GET", "/files/700", 304).header(recent));
     calls.push(Call::new("GET", "/files/50000", 206).header("Range: bytes=100-299"));
+    // Not the last: over HTTP/2 its last frame may stand behind another one of the same write. Its end is then that of the
+    // connection, which nginx closes when it comes to it.
+    calls.push(Call::new("GET", "/slow", 200));
     let secret = Call::new("GET", "/files/1?token=hidden&page=2", 200);
     calls.push(secret.masked("/files/1?token=?&page=?"));
-    calls.push(Call::new("GET", "/slow", 200));
     calls
 }
 

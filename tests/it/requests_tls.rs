@@ -4,7 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use profiler_tests::{
@@ -40,7 +40,7 @@ fn folder() -> (PathBuf, Guard) {
     (folder, guard)
 }
 
-/// nginx with one worker: the kernel takes a tenth of a second to remove each probe of each process.
+/// nginx with one worker, so that few probes come and go.
 fn nginx(folder: &Path) -> Nginx {
     Nginx::start_with_workers(folder, Speaks::Tls, 1).unwrap()
 }
@@ -166,6 +166,18 @@ fn curl_and_nginx(version: &str, protocol: &str) {
     );
 }
 
+/// As before kernels had links for many places.
+#[test]
+fn curl_and_nginx_where_each_probe_has_its_own_link() {
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_with(&pids, &["--tls", WITHOUT_OF_MANY]).unwrap();
+    let done = call_with_curl(&folder, nginx.port, "http1.1");
+    let ends = (done.pids.as_slice(), pids.as_slice());
+    check(watch, nginx.port, "http1", ends, &done.asked);
+}
+
 /// Breakpoints in the code of all processes of a server.
 fn all_breakpoints(pids: &[u32]) -> usize {
     pids.iter()
@@ -198,33 +210,55 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
     gone.unwrap();
 }
 
-/// Links of a process that are probes of files.
-fn probes_of(pid: u32) -> usize {
+/// How the kernel calls the links of one probe each, and those of many.
+const OF_ONE: &str = "perf";
+const OF_MANY: &str = "uprobe_multi";
+const WITHOUT_OF_MANY: &str = "--deny-probe=uprobe_multi";
+
+/// Links of a process that are probes of files, of one kind.
+fn probes_of(pid: u32, kind: &str) -> usize {
     let descriptors = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
     let texts = descriptors.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
-    let is_probe = |text: &String| text.lines().any(|line| line == "link_type:\tperf");
+    let is_probe = |text: &String| {
+        let mut lines = text.lines();
+        lines.any(|line| line.strip_prefix("link_type:\t") == Some(kind))
+    };
     texts.filter(is_probe).count()
 }
 
-/// More than those from which on a library's probes are put in once for all.
 #[test]
 fn twenty_workers_have_one_set_of_probes() {
+    twenty_workers(&["--tls"], |pid| {
+        // One for each program.
+        let links = probes_of(pid, OF_MANY);
+        assert!((1..=3).contains(&links), "{links} links");
+        assert_eq!(probes_of(pid, OF_ONE), 0);
+    });
+}
+
+#[test]
+fn twenty_workers_have_one_set_of_probes_with_a_link_each() {
+    twenty_workers(&["--tls", WITHOUT_OF_MANY], |pid| {
+        let probes = probes_of(pid, OF_ONE);
+        assert!((4..20).contains(&probes), "{probes} probes for 20 workers");
+        assert_eq!(probes_of(pid, OF_MANY), 0);
+    });
+}
+
+/// More than those from which on a library's probes are put in once for all.
+fn twenty_workers(options: &[&str], check_links: impl Fn(u32)) {
     const WORKERS: usize = 20;
     const LOAD: u32 = 1000;
     let (folder, _guard) = folder();
     let nginx = Nginx::start_with_workers(&folder, Speaks::Tls, WORKERS).unwrap();
     let pids = nginx.pids().unwrap();
     assert!(pids.len() > WORKERS, "{pids:?}");
-    let watch = Watch::start_tls(&pids).unwrap();
+    let watch = Watch::start_with(&pids, options).unwrap();
     assert!(
         pids.iter().all(|pid| breakpoints::count(*pid).unwrap() > 0),
         "some have no probes"
     );
-    let probes = probes_of(watch.pid());
-    assert!(
-        (1..WORKERS).contains(&probes),
-        "{probes} probes for {WORKERS} workers"
-    );
+    check_links(watch.pid());
     let load = Load {
         base: &format!("https://127.0.0.1:{}", nginx.port),
         paths: &["/files/700", "/files/4096"],
@@ -596,6 +630,25 @@ mod alone {
         );
         let ends = (&[client][..], pids.as_slice());
         check_report(&report, nginx.port, "http2", ends, (&asked, Gaps::None));
+    }
+
+    /// With a link of its own each probe takes a tenth of a second to go.
+    #[test]
+    fn probes_of_a_file_go_together() {
+        let (folder, _guard) = folder();
+        let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+        let pids = nginx.pids().unwrap();
+        let end = |options: &[&str]| {
+            let watch = Watch::start_only(&pids, options).unwrap();
+            assert!(all_breakpoints(&pids) >= pids.len());
+            let began = Instant::now();
+            watch.finish().unwrap();
+            assert_eq!(all_breakpoints(&pids), 0);
+            began.elapsed()
+        };
+        let together = end(&["--tls"]);
+        let alone = end(&["--tls", WITHOUT_OF_MANY]);
+        assert_measured!(together * 2 < alone, "{together:?}, {alone:?} alone");
     }
 
     /// A client that keeps its connection and waits for each answer, for longer than a period of probes.

@@ -28,13 +28,13 @@ fn mesh(trouble: MeshOptions) -> MeshOptions {
     }
 }
 
-/// The title of the row that a process is on.
-fn title_of(agent: &Agent, pid: u32) -> String {
+/// The row that a process is on.
+fn row_of(agent: &Agent, pid: u32) -> Value {
     wait_for("the pod is on the first page", START, || {
         let overview = agent.api.get_json("/api/v1/overview").ok()?;
         let mut rows = overview["rows"].as_array()?.iter();
         let has = |row: &&Value| row["pids"].as_array().unwrap().contains(&json!(pid));
-        rows.find(has)?["title"].as_str().map(str::to_owned)
+        rows.find(has).cloned()
     })
     .unwrap()
 }
@@ -60,8 +60,8 @@ fn two_clicks_lead_from_the_first_page_to_the_cause() {
         .iter()
         .zip(words)
         .map(|(mesh, words)| {
-            let pod = title_of(&agent, mesh.report().server_pid);
-            json!({ "pod": pod, "words": words })
+            let row = row_of(&agent, mesh.report().server_pid);
+            json!({ "pod": row["title"], "net": row["network_namespace"], "words": words })
         })
         .collect();
     let (folder, _guard) = scratch_directory("journeys").unwrap();

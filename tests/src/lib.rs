@@ -22,6 +22,7 @@ pub mod mesh;
 pub mod waits;
 pub mod workload;
 
+pub mod access_logs;
 pub mod agent;
 pub mod api;
 pub mod api_fuzz;

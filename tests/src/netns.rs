@@ -53,6 +53,19 @@ impl Netns {
         Ok(())
     }
 
+    /// Joins it with the machine's own namespace by a link of that name at both ends (at most 15 bytes), with the given addresses
+    /// (`a.b.c.d/len`). The link goes with the namespace.
+    pub fn join_host(&self, link: &str, own: &str, hosts: &str) -> Result<()> {
+        ip(&[
+            "link", "add", link, "type", "veth", "peer", "name", link, "netns", &self.name,
+        ])?;
+        ip(&["address", "add", hosts, "dev", link])?;
+        ip(&["link", "set", link, "up"])?;
+        ip(&["-n", &self.name, "address", "add", own, "dev", link])?;
+        ip(&["-n", &self.name, "link", "set", link, "up"])?;
+        Ok(())
+    }
+
     /// Runs a command inside and returns its standard output.
     pub fn run(&self, command: &[&str]) -> Result<String> {
         let mut arguments = vec!["netns", "exec", &self.name];

@@ -234,6 +234,15 @@ fn descriptors(pid: u32) -> Result<(u32, u32)> {
     Ok((all, objects))
 }
 
+/// Memory of a process that is in RAM (`VmRSS`).
+pub fn resident_mb(pid: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    let kib: u32 = kib.context("no VmRSS")?.parse().context("parse VmRSS")?;
+    Ok(f64::from(kib) * 1024.0 / 1e6)
+}
+
 /// User and system time of a process with all threads it ever had.
 pub fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("read the agent's times")?;

@@ -8,12 +8,16 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use crate::paths;
+
+/// Programs that this process has compiled or tried to.
+static BUILDS: AtomicU32 = AtomicU32::new(0);
 
 /// The functions of the `shares` programs in the order of their shares.
 pub const HOT_FUNCTIONS: [&str; 3] = ["hot_sixty", "hot_thirty", "hot_ten"];
@@ -193,7 +197,9 @@ impl Workload {
             return Ok(built);
         }
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-        let fresh = folder.join(format!("{name}.{}", std::process::id()));
+        // Threads of a test may build it at once.
+        let number = BUILDS.fetch_add(1, Ordering::Relaxed);
+        let fresh = folder.join(format!("{name}.{}.{number}", std::process::id()));
         compile(compiler, &flags, &source, &fresh)?;
         // Another test process may have been faster, and run what it made: that file stays.
         let kept = fs::hard_link(&fresh, &built);

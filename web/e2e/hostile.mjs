@@ -48,6 +48,12 @@ const OUTSIDE = new Set([
   "request_id",
   "trace_id",
   "span_id",
+  "node_id",
+  "cluster",
+  "stands_out",
+  "unknown_reason",
+  "pod",
+  "peer",
 ]);
 /** Words of the agent under such keys. */
 const CLOSED = /^(significant|not_significant|too_few|unknown)$/;

@@ -8,6 +8,7 @@ import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { HOSTILE, poisoned } from "./hostile.mjs";
+import { accessLogStatus } from "./mock_access_logs.mjs";
 import { checkupsRoute, checkupTasks, samplesOfCell, taskDiagnosis } from "./mock_checkups.mjs";
 import {
   firstTasks,
@@ -64,7 +65,7 @@ class Agent {
   startedAt = Date.now();
   processes = makeProcesses();
   tasks = new Map([...checkupTasks(makeTask), ...firstTasks()].map((task) => [task.id, task]));
-  nextId = 11;
+  nextId = 12;
   listeners = new Set();
   /** As if the process was stopped. */
   frozen = false;
@@ -72,6 +73,8 @@ class Agent {
   /** The overview is on. */
   overview = true;
   profiles = new Map();
+  /** Access logs are received, from Envoys or from none yet, or not received. */
+  accessLogs = "on";
   /** Text from outside is as hostile as it can be. */
   hostile = false;
   /** Of task 4. */
@@ -405,6 +408,7 @@ function apiRoute(agent, request, url, response, body) {
   }
   if (resource === "overview") return sendJson(response, 200, overviewOf(agent));
   if (resource === "pods") return sendJson(response, 200, podList(agent.processes));
+  if (resource === "access-logs") return sendJson(response, 200, accessLogStatus(agent.accessLogs));
   if (resource === "containers") return sendJson(response, 200, containerList(agent.processes));
   if (resource === "events") {
     response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });

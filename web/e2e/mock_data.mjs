@@ -207,14 +207,17 @@ const namesOf = ({ pids = [] }) =>
 
 /** What a task of requests looks for. */
 export function requestSettings({
+  source = null,
   tls = false,
   tls_duty_percent = 100,
   bodies = false,
   raw_paths = false,
   samples = "slow",
 }) {
+  const sources = source ?? (tls ? ["sockets", "tls"] : ["sockets"]);
   return {
-    tls,
+    source: sources,
+    tls: sources.includes("tls"),
     tls_duty_percent,
     bodies,
     raw_paths,
@@ -275,6 +278,12 @@ export function makeTask(id, change = {}) {
 export function firstTasks() {
   const now = Date.now() * 1e6;
   return [
+    makeTask(11, {
+      kind: "requests",
+      frequency_hz: null,
+      clock: null,
+      requests: requestSettings({ source: ["access_log", "sockets"] }),
+    }),
     makeTask(1, {
       target: { all: true },
       duration_s: 60,

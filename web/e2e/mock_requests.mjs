@@ -1,63 +1,11 @@
 // Made-up requests for the stand-in: a checkout behind a sidecar with TLS, databases, and a client that
 // asks for things that it should not.
 
+import { asLogged } from "./mock_access_logs.mjs";
 import { edgeTable } from "./mock_edges.mjs";
 import { namesOf } from "./mock_names.mjs";
+import { spread, valuesOf } from "./mock_values.mjs";
 import { random } from "./synthetic.mjs";
-
-const STEPS = 16;
-
-/** The bucket of a value, as the agent makes them (crates/model/src/spread.rs). */
-function bucketOf(value) {
-  if (value < 2 * STEPS) return [value, value];
-  const doublings = Math.floor(Math.log2(value)) - 4;
-  const width = 2 ** doublings;
-  const from = Math.floor(value / width) * width;
-  return [from, from + width - 1];
-}
-
-/** Values in buckets, as the agent sends them. */
-export function valuesOf(values) {
-  const buckets = new Map();
-  for (const value of values) {
-    const [from, to] = bucketOf(value);
-    const found = buckets.get(from) ?? [from, to, 0];
-    found[2] += 1;
-    buckets.set(from, found);
-  }
-  const sorted = [...buckets.values()].sort((a, b) => a[0] - b[0]);
-  const count = values.length;
-  const [least, most] = count === 0 ? [null, null] : [Math.min(...values), Math.max(...values)];
-  const bounds = (share) => {
-    if (count === 0) return null;
-    const rank = Math.max(1, Math.ceil(count * share));
-    let seen = 0;
-    const found = sorted.find(([, , number]) => {
-      seen += number;
-      return seen >= rank;
-    });
-    return [Math.max(found[0], least), Math.min(found[1], most)];
-  };
-  const known = { p50: bounds(0.5), p90: bounds(0.9), p99: bounds(0.99), p999: bounds(0.999) };
-  const sum = values.reduce((all, value) => all + value, 0);
-  return {
-    count,
-    sum,
-    mean: count === 0 ? null : Math.floor(sum / count),
-    min: least,
-    max: most,
-    ...Object.fromEntries(Object.entries(known).map(([name, found]) => [name, found?.[1] ?? null])),
-    bounds: known,
-    buckets: sorted,
-  };
-}
-
-/** So many values around a middle, with a long tail. */
-function spread(next, count, middle, tail = 3) {
-  return Array.from({ length: count }, () =>
-    Math.max(1, Math.round(middle * Math.exp((next() + next() + next() - 1.5) * 0.7 + next() ** 18 * tail))),
-  );
-}
 
 const BODY = {
   encoding: "utf-8",
@@ -92,6 +40,7 @@ function operation(next, edge, protocol, method, route, more) {
     edge,
     protocol,
     tls: false,
+    source: rest.tls ? "tls" : "sockets",
     method,
     route,
     other: false,
@@ -285,6 +234,7 @@ function sampleOf(next, from, i, begin, all) {
     edge,
     protocol,
     tls,
+    source: from.source,
     method,
     route,
     path:
@@ -507,9 +457,13 @@ function latencyOf(process, behind) {
   ];
 }
 
+/** No Envoy has reported any. */
+const NO_LOGS = { envoys: [], seen_twice: 0, left_out: 0, of_other_envoys: 0 };
+
 /** `GET /tasks/ID/requests` after so many seconds. Without `trouble` nothing was lost. */
 export function requestsOf(task, seconds) {
   const trouble = task.requests?.tls === true;
+  const asked = task.requests?.source ?? ["sockets"];
   const window = {
     from_ns: task.started_at_ns,
     to_ns: task.ended_at_ns ?? Date.now() * 1e6,
@@ -528,6 +482,7 @@ export function requestsOf(task, seconds) {
       plaintext: null,
       latency: [],
       sidecars: [],
+      access_logs: asked.includes("access_log") ? NO_LOGS : null,
       unbound_bytes: 0,
       lost: 0,
       sampled_one_of: 1,
@@ -546,8 +501,8 @@ export function requestsOf(task, seconds) {
     );
   const all = task.requests?.samples === "all";
   if (all) kept.push(...wayOf(edges, window.from_ns + 2e9));
-  const [asked, upstream] = edges;
-  return {
+  const [first, upstream] = edges;
+  const answer = {
     ...base,
     over_time: overTime(made, window),
     operations: made.sort((a, b) => b.count - a.count),
@@ -573,9 +528,10 @@ export function requestsOf(task, seconds) {
       },
     ],
     plaintext: trouble ? plaintextOf(seconds) : null,
-    latency: latencyOf(asked.server, upstream.server),
+    latency: latencyOf(first.server, upstream.server),
+    access_logs: null,
     sidecars: [
-      { ...sidecar(asked.server, next, 360 + seconds * 20), matched: all ? [WAY_PAIR] : [] },
+      { ...sidecar(first.server, next, 360 + seconds * 20), matched: all ? [WAY_PAIR] : [] },
       poorSidecar(upstream.server, next),
     ],
     unbound_bytes: trouble ? 48_200 : 0,
@@ -596,4 +552,5 @@ export function requestsOf(task, seconds) {
         }
       : NOTHING,
   };
+  return asked.includes("access_log") ? asLogged(answer, task.requests, seconds) : answer;
 }

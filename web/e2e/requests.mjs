@@ -14,6 +14,8 @@ import { READY } from "./visits.mjs";
 const GOOD = "8";
 const TROUBLED = "9";
 const EMPTY = "10";
+/** Of access logs and sockets. */
+const LOGGED = "11";
 const WAIT_MS = 20_000;
 
 async function open(browser, mock, options = {}) {
@@ -321,6 +323,87 @@ async function sidecars(checks, { page, show }) {
   });
 }
 
+async function accessLogs(checks, { page, show }) {
+  await checks.run("requests: those of access logs are marked, and can be looked for", async () => {
+    await show(`view=task&id=${LOGGED}`);
+    const sources = new Set(await column(page, "Operations", "Source"));
+    assert(sources.has("access log") && sources.has("sockets"), [...sources].join());
+    await page.fill("[data-search]", "access log");
+    await page.waitForFunction(() => !document.querySelector("[role=grid]").textContent.includes("sockets"));
+    await assertRowsOnOneLine(page);
+    await show(`view=task&id=${GOOD}`);
+    const titles = await page.getByRole("columnheader").allTextContents();
+    assert(!titles.includes("Source"), titles.join());
+  });
+  await checks.run("requests: each Envoy of the access logs has a section", async () => {
+    await show(`view=task&id=${LOGGED}&requests=access_logs`);
+    const text = await page.locator("[data-envoy='4242']").textContent();
+    for (const said of [
+      "99.95 % of ",
+      " are missing.",
+      "retried, with",
+      "TLSv1.3",
+      "without TLS",
+      "Request path",
+      "to_upstream",
+      "The connection to the upstream could not be made",
+      "via_upstream",
+      "10.1.0.23:8080",
+      "11.2 % of its requests fail",
+    ])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+    const hosts = page.locator("[data-envoy='4242']").getByRole("region", { name: "Upstream hosts" });
+    const first = await hosts.first().locator("tbody tr").first().textContent();
+    assert(first.includes("10.1.0.23:8080"), `the host that stands out is not the first: ${first}`);
+    const claimed = await page.locator("[data-envoy='']").textContent();
+    assert(claimed.includes("only claimed") && claimed.includes("is unknown"), claimed);
+    await page.locator(".quality-chip > button").click();
+    const quality = await page.locator("[data-quality]").textContent();
+    for (const said of ["requests missing", "At sockets too", "214 requests"])
+      assert(quality.includes(said), `“${said}” is not in: ${quality}`);
+    await page.keyboard.press("Escape");
+  });
+  await checks.run("requests: a sidecar by its access log says so", async () => {
+    await show(`view=task&id=${LOGGED}&requests=sidecars`);
+    const text = await page.locator("[data-sidecar='4242']").textContent();
+    assert(text.includes("access log100.0 %") && !text.includes("x-envoy-upstream"), text);
+  });
+}
+
+/** `GET /access-logs` on the node's page, in each of its states. */
+async function receivedLogs(checks, { page }, mock) {
+  const card = page.locator("[data-access-logs]");
+  const open = async (state) => {
+    mock.agent.accessLogs = state;
+    await page.goto(`${mock.origin}/?view=node`);
+    await card.locator(".copy-command, table").first().waitFor();
+    return card.textContent();
+  };
+  await checks.run("access logs: the page of the node says who sends them", async () => {
+    const text = await open("on");
+    for (const said of [
+      "envoy (4242)",
+      "shop/checkout-7d9f8b6c5-x2x9z",
+      "99.94 %",
+      "522",
+      "gateway~172.16.9.30",
+    ])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+    assert(text.includes("Its node id names another pod") && text.includes("Only claimed"), text);
+  });
+  await checks.run("access logs: where none arrives, the commands for it are there", async () => {
+    const text = await open("silent");
+    for (const system of ["envoy", "istio", "envoy-gateway"])
+      assert(text.includes(`access-logs snippet --for ${system}`), text);
+    assert((await card.getByRole("button", { name: "Copy" }).count()) === 3, "not each can be copied");
+  });
+  await checks.run("access logs: where they are off, how to switch them on is said", async () => {
+    const text = await open("off");
+    assert(text.includes("serve --access-logs 127.0.0.1:7118"), text);
+    mock.agent.accessLogs = "on";
+  });
+}
+
 async function states(checks, { page, show }, mock) {
   await checks.run("requests: nothing seen is said, not drawn", async () => {
     await show(`view=task&id=${EMPTY}`);
@@ -361,7 +444,7 @@ async function creation(checks, { page }, mock) {
   };
   await checks.run("requests: a task is asked for with TLS, its price told", async () => {
     await dialog();
-    await page.getByLabel(/^Decode TLS/).check();
+    await page.getByLabel("TLS libraries").check();
     await page.fill("#tls-duty", "20");
     await page.locator(".capture-more summary").click();
     await page.locator("#samples-kept").selectOption("all");
@@ -385,10 +468,31 @@ async function creation(checks, { page }, mock) {
       );
       await dialog();
       await page.getByText("must be started with --allow-tls-capture").waitFor();
-      assert(await page.getByLabel(/^Decode TLS/).isDisabled(), "it can be asked for");
+      assert(await page.getByLabel("TLS libraries").isDisabled(), "it can be asked for");
       await page.unroute(/\/api\/v1\/config$/);
     },
   );
+  await checks.run("requests: a task is asked for with access logs alone", async () => {
+    await dialog();
+    await page.getByLabel("Envoy access logs").check();
+    await page.getByLabel("Sockets").uncheck();
+    assert(await page.getByLabel("TLS libraries").isDisabled(), "TLS can be asked for without sockets");
+    assert(/decode each request/.test(await page.locator("[data-estimate]").textContent()), "no price");
+    const sent = page.waitForRequest(
+      (request) => request.method() === "POST" && /\/tasks$/.test(request.url()),
+    );
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    const body = JSON.parse((await sent).postData());
+    assert(JSON.stringify(body.source) === '["access_log"]' && !("tls" in body), JSON.stringify(body));
+    await page.getByText("access logs", { exact: true }).waitFor();
+  });
+  await checks.run("requests: access logs that are not received cannot be asked for", async () => {
+    mock.agent.accessLogs = "off";
+    await dialog();
+    await page.getByText("The agent was started without --access-logs").waitFor();
+    assert(await page.getByLabel("Envoy access logs").isDisabled(), "they can be asked for");
+    mock.agent.accessLogs = "on";
+  });
 }
 
 async function exports_(checks, { page, show }) {
@@ -443,6 +547,8 @@ export async function requestsWalk(checks, browser, mock, shots) {
   await samples(checks, opened);
   await way(checks, opened, mock);
   await sidecars(checks, opened);
+  await accessLogs(checks, opened);
+  await receivedLogs(checks, opened, mock);
   await states(checks, opened, mock);
   await creation(checks, opened, mock);
   await exports_(checks, opened);

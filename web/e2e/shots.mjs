@@ -36,6 +36,8 @@ const PAGES = [
   ["requests-trouble", "view=task&id=9&sort=-errors"],
   ["requests-samples", "view=task&id=9&requests=samples"],
   ["requests-sidecars", "view=task&id=8&requests=sidecars"],
+  ["requests-logged", "view=task&id=11"],
+  ["requests-access-logs", "view=task&id=11&requests=access_logs"],
   ["requests-connections", "view=task&id=8&requests=connections&net=table"],
   ["requests-nothing", "view=task&id=10"],
   ["requests-operation", "view=task&id=9"],
@@ -68,7 +70,7 @@ for (const colorScheme of ["light", "dark"]) {
     if (name === "create-network") await page.getByLabel("Network", { exact: true }).check();
     if (name === "create-requests") {
       await page.getByLabel("Requests", { exact: true }).check();
-      await page.getByText("Decode TLS").click();
+      await page.getByLabel("TLS libraries").check();
     }
     if (name === "requests-operation" || name === "requests-sample")
       await page.locator("[role=row][data-row='2']").click();

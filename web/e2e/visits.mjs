@@ -133,7 +133,8 @@ async function addRequests(ask, tasks, task) {
   let whole = false;
   for (const [i, { id }] of found.entries()) {
     task(`requests-${i + 1}`, id);
-    const { operations, sidecars } = await ask(`/tasks/${id}/requests`);
+    const { operations, sidecars, access_logs } = await ask(`/tasks/${id}/requests`);
+    if ((access_logs?.envoys.length ?? 0) > 0) task("requests-access-logs", id, { requests: "access_logs" });
     if (whole || operations.length === 0) continue;
     whole = true;
     task("requests-failing", id, { failing: 1, sort: "-errors_server" });

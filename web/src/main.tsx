@@ -25,6 +25,7 @@ import "./styles/shell.css";
 import "./styles/diagnosis.css";
 import "./styles/checkup.css";
 import "./styles/requests.css";
+import "./styles/access_logs.css";
 import "./styles/overview.css";
 
 takeTokenFromAddress();

@@ -16,6 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{
@@ -48,7 +49,34 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
+/// How the sidecars send their access logs to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AccessLog {
+    Grpc,
+    Otlp,
+}
+
+impl AccessLog {
+    /// As the demo's own program has it.
+    fn of_mesh(self) -> &'static str {
+        match self {
+            Self::Grpc => "--access-log=agent-grpc",
+            Self::Otlp => "--access-log=agent-otlp",
+        }
+    }
+}
+
+/// What the demo's program prints once the mesh is up, as far as it is needed here.
+#[derive(Deserialize)]
+struct MeshReport {
+    access_logs: Option<String>,
+}
+
+pub(crate) fn run(
+    workspace: &Workspace,
+    output: Output,
+    access_log: Option<AccessLog>,
+) -> Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
         "the demo makes network namespaces and loads eBPF programs: run it as root"
@@ -75,17 +103,24 @@ pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
     progress.quiet("start the demo mesh", || {
         let mut mesh = Command::new(workspace.target.join("release/profiler-demo"));
         mesh.args(["mesh", "up"]).args(MESH);
+        mesh.args(access_log.map(AccessLog::of_mesh));
         running = Some(Service::start("mesh", mesh, &ended)?);
         Ok(Outcome::Done)
     })?;
     let Some(mesh) = running else {
         bail!("the mesh did not start")
     };
+    let report: MeshReport =
+        serde_json::from_str(&mesh.first_line).context("read the report of the mesh")?;
     let data_dir = workspace.root.join("target/demo-data");
     let mut running = None;
     progress.quiet("start the agent", || {
         let mut agent = Command::new(workspace.agent());
         agent.arg("serve").arg("--data-dir").arg(&data_dir);
+        if let Some(address) = &report.access_logs {
+            // The address is that of a link to the mesh alone.
+            agent.args(["--access-logs", address, "--access-logs-plaintext"]);
+        }
         running = Some(Service::start("agent", agent, &ended)?);
         Ok(Outcome::Done)
     })?;
@@ -105,6 +140,9 @@ pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
     println!(
         "\nThe demo mesh is under load. Open this page: it says how its pods do, and `Check up` says why:\n\n  {url}\n"
     );
+    if access_log.is_some() {
+        println!("{}", about_access_logs(workspace, &data_dir));
+    }
     println!("Ctrl-C ends the demo and removes everything it made.");
 
     let mut services = [agent, mesh];
@@ -118,6 +156,19 @@ pub(crate) fn run(workspace: &Workspace, output: Output) -> Result<()> {
         None => Ok(()),
         Some(name) => bail!("the {name} ended by itself"),
     }
+}
+
+/// Where what the sidecars send is to be seen.
+fn about_access_logs(workspace: &Workspace, data_dir: &Path) -> String {
+    let agent = workspace.agent();
+    let token = data_dir.join("token");
+    format!(
+        "The sidecars send their access logs to the agent. What has come of which, and what is missing:\n\n\
+         \x20 {} access-logs status --token-file {}\n\n\
+         A task of requests takes its requests from them with \"source\": [\"access_log\"] in POST /api/v1/tasks.\n",
+        agent.display(),
+        token.display()
+    )
 }
 
 /// Waits for a signal (None) or for a service to end by itself (its name).

@@ -52,7 +52,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Set up, build, start the demo mesh and the agent, print the URL
-    Demo(Verbose),
+    Demo(DemoArgs),
     /// Record the demo mesh for `profiler-agent serve --demo-data` (as root)
     RecordDemoData,
     /// Run every test (as root), or the named ones
@@ -121,10 +121,22 @@ impl Verbose {
     }
 }
 
+#[derive(Args, Debug)]
+struct DemoArgs {
+    #[command(flatten)]
+    verbose: Verbose,
+    /// The sidecars send their access logs to the agent, by Envoy's access log service or by OpenTelemetry
+    #[arg(long, value_enum)]
+    access_log: Option<demo::AccessLog>,
+}
+
 fn dispatch(command: Command) -> Result<()> {
     let workspace = Workspace::locate()?;
     match command {
-        Command::Demo(args) => demo::run(&workspace, args.output()),
+        Command::Demo(DemoArgs {
+            verbose,
+            access_log,
+        }) => demo::run(&workspace, verbose.output(), access_log),
         Command::RecordDemoData => record_demo_data::run(&workspace),
         Command::Test(args) => {
             // Its last line says what failed, and nothing comes behind it.

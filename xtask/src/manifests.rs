@@ -53,6 +53,16 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
         tally.count(said(reaches(&file, &["API-SERVER-BLOCK"])));
     }
 
+    let access_logs = deploy.join("kubernetes/access-logs.yaml");
+    for (name, ports) in [
+        ("base.yaml", &[][..]),
+        ("service.yaml", &["7117"][..]),
+        ("access-logs.yaml", &["7118"][..]),
+    ] {
+        let file = deploy.join("kubernetes").join(name);
+        tally.count(said(lets_in(&file, ports)));
+    }
+
     let scratch = workspace.target.join("manifests");
     fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
     chart(workspace, &validators, &scratch, tally)?;
@@ -66,6 +76,11 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
         "a field of no meaning",
         validators.kubernetes(KUBERNETES[1], &wrong),
     ));
+    let ports = "      ports:\n        - port: 7118\n";
+    let wrong = damaged(&access_logs, ports, "", &scratch)?;
+    tally.count(refused("a rule for all ports", lets_in(&wrong, &["7118"])));
+    let wrong = damaged(&access_logs, "    - from:\n", "    - other:\n", &scratch)?;
+    tally.count(refused("a rule for all pods", lets_in(&wrong, &["7118"])));
     let wrong = damaged(&compose, "cap_add:", "cap_adds:", &scratch)?;
     tally.count(refused("a key of no meaning", validators.compose(&wrong)));
     ensure!(tally.failed == 0, "{} checks failed", tally.failed);
@@ -73,7 +88,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 }
 
 /// Values with which the chart is rendered, and the capabilities that the profiler gets then.
-const CHARTS: [(&str, &[&str], bool); 5] = [
+const CHARTS: [(&str, &[&str], bool); 7] = [
     ("defaults", &[], false),
     ("sys-admin", &["privileges=sys-admin"], true),
     (
@@ -82,6 +97,25 @@ const CHARTS: [(&str, &[&str], bool); 5] = [
             "service.enabled=true",
             "service.existingSecret=profiler-agent",
             "service.readOnlyToken=true",
+        ],
+        false,
+    ),
+    (
+        "access-logs",
+        &[
+            "accessLogs.enabled=true",
+            "accessLogs.existingSecret=profiler-agent-access-logs",
+        ],
+        false,
+    ),
+    (
+        "access-logs-plaintext",
+        &[
+            "accessLogs.enabled=true",
+            "accessLogs.plaintext=true",
+            "accessLogs.allowedPods.security\\.istio\\.io/tlsMode=istio",
+            "service.enabled=true",
+            "service.existingSecret=profiler-agent",
         ],
         false,
     ),
@@ -107,7 +141,7 @@ const API_SERVER: &str = "kubernetes.apiServer.cidrs={192.0.2.1/32,2001:db8::1/1
 const API_SERVER_CIDRS: [&str; 2] = ["192.0.2.1/32", "2001:db8::1/128"];
 
 /// Values that the chart must not take.
-const WRONG_VALUES: [&str; 10] = [
+const WRONG_VALUES: [&str; 13] = [
     "kubernetes.apiServer.cidrs={192.0.2.1}",
     "kubernetes.apiServer.cidrs={kubernetes.default/32}",
     "kubernetes.enabled=maybe",
@@ -116,6 +150,9 @@ const WRONG_VALUES: [&str; 10] = [
     "storage.hostPath=relative",
     "storage.hostPath=/",
     "extraArgs={--listen=0.0.0.0:7117}",
+    "accessLogs.enabled=true",
+    "accessLogs.enabled=true,accessLogs.existingSecret=tls,accessLogs.plaintext=true",
+    "extraArgs={--access-logs-plaintext}",
     "podLabels.app\\.kubernetes\\.io/name=other",
     "colour=red",
 ];
@@ -168,6 +205,13 @@ fn chart(
             &API_SERVER_CIDRS
         };
         tally.count(said(reaches(&file, reached)));
+        let ports = [
+            ("service.enabled=true", "7117"),
+            ("accessLogs.enabled=true", "7118"),
+        ];
+        let ports = ports.iter().filter(|(value, _)| values.contains(value));
+        let ports: Vec<&str> = ports.map(|(_, port)| *port).collect();
+        tally.count(said(lets_in(&file, &ports)));
     }
     for value in WRONG_VALUES {
         let result = exec::output(&mut command(&TEMPLATE, &[value]));
@@ -302,6 +346,38 @@ fn reaches(manifest: &Path, expected: &[&str]) -> Result<String> {
         "{} reaches the API server alone",
         manifest.display()
     ))
+}
+
+/// Whether a manifest lets others connect to these ports and no more, each for pods that its rule names.
+fn lets_in(manifest: &Path, expected: &[&str]) -> Result<String> {
+    let text =
+        fs::read_to_string(manifest).with_context(|| format!("read {}", manifest.display()))?;
+    let mut ports = Vec::new();
+    for document in text.split("\n---") {
+        let Some((_, rules)) = document.split_once("\n  ingress:\n") else {
+            continue;
+        };
+        let rules = rules.split("\n  egress:\n").next().unwrap_or(rules);
+        let count = |start: &str| rules.lines().filter(|line| line.starts_with(start)).count();
+        // A rule without `from` is one for everybody, one without ports for all ports.
+        let all = count("    - ");
+        ensure!(
+            all == count("    - from:") && all == count("      ports:"),
+            "a rule in {} lacks who may connect or where",
+            manifest.display()
+        );
+        ports.extend(
+            rules
+                .lines()
+                .filter_map(|line| line.strip_prefix("        - port: ")),
+        );
+    }
+    ensure!(
+        ports == expected,
+        "{} lets others connect to {ports:?}, not {expected:?}",
+        manifest.display()
+    );
+    Ok(format!("{} lets in by port {ports:?}", manifest.display()))
 }
 
 /// Prints a result; whether it is a good one.

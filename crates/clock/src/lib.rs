@@ -28,6 +28,11 @@ pub fn steady_ns() -> u64 {
     clock_ns(ClockId::Boottime)
 }
 
+/// `CLOCK_MONOTONIC` in nanoseconds, which the kernel side counts times by.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(ClockId::Monotonic)
+}
+
 /// When a process started, by the wall clock as it is set now; `start_ticks` is that of `/proc/PID/stat`. Off by what
 /// the clock has been set since.
 pub fn started_wall_ns(start_ticks: u64) -> u64 {

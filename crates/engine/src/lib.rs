@@ -6,7 +6,10 @@
 //! overview: counts of the kernel and of Envoys, for every pod
 //! ```
 
+mod envoys;
+pub mod access_logs;
 pub mod checkup;
+pub mod edge_metrics;
 pub mod memory_watch;
 pub mod network_watch;
 pub mod overview;

@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     Target {
         name: "unwind",
         run: readers::unwind,
@@ -104,6 +104,10 @@ pub const TARGETS: [Target; 21] = [
     Target {
         name: "mongodb",
         run: payload::mongodb,
+    },
+    Target {
+        name: "access_logs",
+        run: readers::access_logs,
     },
 ];
 

@@ -2,6 +2,8 @@
 
 use std::{fs::File, io::Write as _, time::Instant};
 
+use bytes::Bytes;
+use profiler_access_logs as access_logs;
 use profiler_analysis::import;
 use profiler_common::unwind::{state::State, x86_64::X86_64};
 use profiler_image::maps::{find, read_mappings};
@@ -105,6 +107,36 @@ pub(crate) fn name_answers(bytes: &[u8]) {
 /// A file to import.
 pub(crate) fn imports(bytes: &[u8]) {
     drop(import::read(bytes, "file", 0, None));
+}
+
+/// A message of Envoy's access log service, and a request of its OpenTelemetry logger.
+pub(crate) fn access_logs(bytes: &[u8]) {
+    let message = Bytes::copy_from_slice(bytes);
+    let limits = access_logs::Limits::default();
+    let mut taken = 0;
+    let decoded = access_logs::decode(&message, &limits, |entry| {
+        look_at(entry);
+        taken += 1;
+    });
+    if let (Ok(decoded), Ok(count)) = (decoded, access_logs::count_entries(bytes)) {
+        assert_eq!(decoded.counts.entries, taken);
+        assert_eq!(decoded.counts.all(), count.http + count.tcp);
+    }
+    let counts = access_logs::otlp::decode_records(&message, &limits, |_, entry| look_at(entry));
+    if let (Ok(counts), Ok(count)) = (counts, access_logs::otlp::count_records(bytes)) {
+        assert_eq!(counts.all(), count);
+    }
+}
+
+fn look_at(entry: access_logs::Entry) {
+    let entry = entry.detach();
+    drop((entry.route(), entry.masked_path(128)));
+    drop(entry.response.flags.short_names());
+    for phase in &access_logs::PHASES {
+        (phase.ns)(&entry.timing);
+    }
+    entry.in_proxy_ns();
+    entry.role();
 }
 
 /// A file in memory with these bytes.

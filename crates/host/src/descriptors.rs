@@ -17,6 +17,11 @@ pub fn raise_limit() {
     }
 }
 
+/// How many files this process may have open; `None`: any number.
+pub fn most_open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

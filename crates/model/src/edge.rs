@@ -20,6 +20,11 @@ pub enum Address {
 }
 
 impl Address {
+    /// What a Unix socket without a name is called.
+    pub const UNNAMED: &str = "unnamed";
+    /// The name of a Unix socket's peer that the kernel does not give.
+    pub const UNKNOWN_PEER: &str = "unknown";
+
     /// Short name of the transport that has such addresses.
     pub fn protocol(&self) -> &'static str {
         match self {

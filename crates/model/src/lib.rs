@@ -1,10 +1,12 @@
 //! Plain types that every stage after the kernel shares.
 //!
 //! No IO, no async, no aya. Types derive serde so that `store` can encode them. Documents that the API and
-//! the CLI publish as they are ([`diagnosis`], [`comparison`], [`overview`]) derive their schema as well; the API's other
+//! the CLI publish as they are ([`diagnosis`], [`comparison`], [`overview`], [`access_log_status`]) derive their schema as well; the API's other
 //! types are the agent's (`api/dto`).
 
 pub mod printable;
+mod access_logs;
+pub mod access_log_status;
 mod percent;
 pub mod name_pattern;
 pub mod diagnosis;
@@ -35,6 +37,8 @@ mod profile_builder;
 mod request_options;
 mod sample_rule;
 mod requests;
+mod logged_requests;
+pub mod access_log_report;
 mod request_timeline;
 mod request_values;
 mod select;
@@ -53,6 +57,7 @@ mod activity;
 mod waker;
 mod wait_rules;
 
+pub use access_logs::{EnvoyLogs, OwnLogCounts, ReceivedLogs};
 pub use activity::{Activity, ActivitySum, ActivityTimes, ThreadActivity};
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use container_names::{
@@ -77,6 +82,7 @@ pub use event_loop::{
 pub use hexadecimal::hexadecimal;
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile, ImportedProfile};
+pub use logged_requests::{LoggedPhase, LoggedRequests, LoggedUpstream, LoggingEnvoy};
 pub use loss::{LossKind, Losses};
 pub use megabytes::megabytes;
 pub use observed::{
@@ -102,7 +108,7 @@ pub use request_timeline::{RequestSpan, RequestSpans, RequestTimeline, RequestsO
 pub use request_values::RequestValues;
 pub use requests::{
     EdgeCount, MAX_SERVER_THREADS, Operation, Outcomes, RequestCounters, RequestEdge,
-    RequestSample, RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,
+    RequestSample, RequestSource, RequestTable, SampleReason, SeenBy, Tally, Timings, TlsSeen,
 };
 pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;

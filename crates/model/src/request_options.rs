@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SampleRule;
+use super::{RequestSource, SampleRule};
 
 /// First bytes of each read and write that are captured by default: the head of an
 /// HTTP/1 request.
@@ -17,6 +17,10 @@ pub const MAX_CAPTURE_CPU_PERCENT: u32 = 100;
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the API")]
 pub struct RequestOptions {
+    /// Take requests from the access logs that Envoys send to the agent.
+    pub access_log: bool,
+    /// Take requests from what is moved over sockets. One of both is on.
+    pub sockets: bool,
     /// Read plaintext at the functions of TLS libraries.
     pub tls: bool,
     /// Part of the time, in percent, in which that is on.
@@ -37,6 +41,16 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
+    /// Where requests are taken from, in the order of [`RequestSource::ALL`].
+    pub fn sources(&self) -> Vec<RequestSource> {
+        let is_on = |source: &RequestSource| match source {
+            RequestSource::AccessLog => self.access_log,
+            RequestSource::Sockets => self.sockets,
+            RequestSource::Tls => self.tls,
+        };
+        RequestSource::ALL.into_iter().filter(is_on).collect()
+    }
+
     /// First bytes of each call that are captured by default.
     pub fn usual_capture_bytes(bodies: bool) -> u32 {
         if bodies {
@@ -50,6 +64,8 @@ impl RequestOptions {
 impl Default for RequestOptions {
     fn default() -> Self {
         Self {
+            access_log: false,
+            sockets: true,
             tls: false,
             tls_duty_percent: 100,
             bodies: false,

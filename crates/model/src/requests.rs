@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use profiler_protocols::{Exchange, Outcome, Protocol};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{EdgeKey, RequestTimeline, Sidecar, Spread, TlsReport, Window};
+use super::{EdgeKey, LoggedRequests, RequestTimeline, Sidecar, Spread, TlsReport, Window};
 
 /// The result of a requests task, from its start until now. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct RequestTable {
     /// Stored behind the timeline. Edges without such requests are missing.
     #[serde(skip)]
     pub counted: Vec<EdgeCount>,
+    /// Stored behind `counted`. `None`: access logs were not asked for.
+    #[serde(skip)]
+    pub logged: Option<LoggedRequests>,
     /// What was stored could not be read: nothing here was counted.
     #[serde(skip)]
     pub is_damaged: bool,
@@ -44,6 +48,49 @@ impl RequestTable {
     pub fn edge_of(&self, operation: &Operation) -> Option<&RequestEdge> {
         let place = usize::try_from(operation.edge?).ok()?;
         self.edges.get(place)
+    }
+
+    /// Where the requests of an operation, or of a sample, come from.
+    pub fn source_of(&self, edge: Option<u32>, tls: bool) -> RequestSource {
+        let is_logged = |logged: &LoggedRequests| match edge {
+            Some(edge) => logged.edges.binary_search(&edge).is_ok(),
+            // Nobody else has any.
+            None => self.edges.len() == logged.edges.len(),
+        };
+        if self.logged.as_ref().is_some_and(is_logged) {
+            RequestSource::AccessLog
+        } else if tls {
+            RequestSource::Tls
+        } else {
+            RequestSource::Sockets
+        }
+    }
+}
+
+/// Where requests are taken from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestSource {
+    /// What Envoys report by their access logs.
+    AccessLog,
+    /// What is moved over sockets.
+    Sockets,
+    /// What TLS libraries are given.
+    Tls,
+}
+
+impl RequestSource {
+    pub const ALL: [Self; 3] = [Self::AccessLog, Self::Sockets, Self::Tls];
+
+    /// Name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AccessLog => "access_log",
+            Self::Sockets => "sockets",
+            Self::Tls => "tls",
+        }
     }
 }
 
@@ -143,7 +190,7 @@ impl Operation {
 }
 
 /// How many requests, what became of them, and how large they were.
-/// Where connections were sampled, each request that was seen stands for those that were not.
+/// Where connections were sampled, or entries of access logs are missing, each request that was seen stands for those that were not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// All, by estimate.

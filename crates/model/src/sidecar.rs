@@ -17,10 +17,13 @@ pub enum MatchClass {
     Fingerprint,
     /// Several fit equally well; the order in which they came and went decided.
     Order,
+    /// The process itself says so, by its access log.
+    AccessLog,
 }
 
 impl MatchClass {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
+        Self::AccessLog,
         Self::RequestId,
         Self::TraceId,
         Self::Fingerprint,
@@ -34,6 +37,7 @@ impl MatchClass {
             Self::TraceId => "trace_id",
             Self::Fingerprint => "fingerprint",
             Self::Order => "order",
+            Self::AccessLog => "access_log",
         }
     }
 }

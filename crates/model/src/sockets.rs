@@ -20,6 +20,8 @@ pub struct DiagSocket {
     pub received_bytes: u64,
     /// Segments.
     pub retransmits: u32,
+    /// Smoothed round-trip time in microseconds; 0: not measured, or where it was listed does not tell.
+    pub rtt_us: u32,
 }
 
 impl DiagSocket {

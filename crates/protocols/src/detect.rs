@@ -61,7 +61,7 @@ pub(crate) fn choose(
 /// Default ports of servers.
 fn is_usual(port: u16, protocol: Protocol) -> bool {
     let ports: &[u16] = match protocol {
-        Protocol::Http1 | Protocol::WebSocket => &[80, 8080],
+        Protocol::Http1 | Protocol::WebSocket | Protocol::Http => &[80, 8080],
         Protocol::Http2 | Protocol::Grpc => &[],
         Protocol::Tls => &[443, 8443, 853],
         Protocol::Dns => &[53],

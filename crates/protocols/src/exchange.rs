@@ -19,6 +19,8 @@ pub enum Protocol {
     MySql,
     Kafka,
     MongoDb,
+    /// HTTP of a version that is not known or that no decoder reads, as an access log tells it.
+    Http,
 }
 
 impl Protocol {
@@ -36,6 +38,7 @@ impl Protocol {
             Self::MySql => "mysql",
             Self::Kafka => "kafka",
             Self::MongoDb => "mongodb",
+            Self::Http => "http",
         }
     }
 }

@@ -105,7 +105,7 @@ impl<'a> Intake<'a> {
 }
 
 /// The outcome of a request by its HTTP status.
-pub(crate) fn outcome_of_status(status: u16) -> Outcome {
+pub fn outcome_of_status(status: u16) -> Outcome {
     match status {
         400..=499 => Outcome::ClientError,
         500..=599 => Outcome::ServerError,

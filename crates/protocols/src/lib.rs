@@ -52,10 +52,11 @@ pub use decoder::{
 pub use detect::CANDIDATES;
 pub use exchange::{Body, Exchange, Messages, Outcome, Protocol, Status, TraceIds};
 pub use headers::REDACTED;
+pub use http_message::outcome_of_status;
 pub use http1::HTTP1;
-pub use http2::HTTP2;
+pub use http2::{HTTP2, grpc::outcome_of_grpc};
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
-pub use route::{fold_path, mask_query};
+pub use route::{fold_grpc_path, fold_path, mask_query};
 pub use sql::{Dialect, fold_statement};
 pub use tls::{TlsFacts, TlsVersion};

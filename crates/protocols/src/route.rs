@@ -67,7 +67,7 @@ pub fn fold_path(path: &str) -> String {
 }
 
 /// The route of a gRPC call: `/package.Service/Method` stays as it is; anything else is folded.
-pub(crate) fn fold_grpc_path(path: &str) -> String {
+pub fn fold_grpc_path(path: &str) -> String {
     let is_name = |text: &str| {
         !text.is_empty()
             && text.len() < ROUTE_BYTES / 2

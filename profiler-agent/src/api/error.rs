@@ -87,6 +87,8 @@ pub(crate) enum ApiError {
     },
     /// The always-on collection is off.
     NetworkOff,
+    /// No access logs are received.
+    AccessLogsOff,
     /// The result of the task is a table of edges.
     NoProfile {
         id: TaskId,
@@ -336,6 +338,12 @@ impl ApiError {
                 "network_off",
                 "connections are watched for tasks only".into(),
                 "start the agent with --network always, or create a task of kind network",
+            ),
+            Self::AccessLogsOff => hinted(
+                StatusCode::CONFLICT,
+                "access_logs_off",
+                "no access logs are received here".into(),
+                "start the agent with --access-logs ADDRESS:PORT",
             ),
             Self::NoProfile { id } => hinted(
                 StatusCode::CONFLICT,

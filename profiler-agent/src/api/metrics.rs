@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use profiler_engine::access_logs::LogMetrics;
 use profiler_model::{LossKind, float};
 use profiler_recording::ProbeState;
 use profiler_sandbox::broker::left_behind;
@@ -13,11 +14,11 @@ use prometheus_client::{
 };
 
 use super::{
-    edge_metrics::NetworkMetrics,
     error::ApiError,
     http_metrics::{Counters, Label, label},
     state::{ApiState, blocking},
 };
+use profiler_engine::edge_metrics::NetworkMetrics;
 use profiler_memory::{Ceiling, GivenUp, MemoryReading, Stage};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -47,6 +48,15 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
         Unit::Bytes,
         unsent,
     );
+    let (logs, table) = (
+        state.parts.access_logs.logs.clone(),
+        state.parts.table.clone(),
+    );
+    // There may be thousands of Envoys.
+    let logs = blocking(move || LogMetrics::read(&logs, &table)).await?;
+    if let Some(logs) = logs {
+        registry.register_collector(Box::new(logs));
+    }
     if let Some(watched) = state.parts.network.newest() {
         let most = state.parts.network_metrics_edges;
         // Every change of the choice leaves it whole.

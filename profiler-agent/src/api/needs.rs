@@ -27,7 +27,7 @@ impl Need {
 }
 
 /// Method, route and need. GET stands for HEAD as well.
-pub(super) const ROUTES: [(&str, &str, Need); 58] = [
+pub(super) const ROUTES: [(&str, &str, Need); 60] = [
     ("GET", "/", Need::Page),
     ("GET", "/index.html", Need::Page),
     ("GET", "/favicon.ico", Need::Page),
@@ -53,6 +53,8 @@ pub(super) const ROUTES: [(&str, &str, Need); 58] = [
     ("GET", "/api/v1/containers", Need::Look),
     ("GET", "/api/v1/overview", Need::Look),
     ("GET", "/api/v1/pods", Need::Look),
+    ("GET", "/api/v1/access-logs", Need::Look),
+    ("GET", "/api/v1/access-logs/requests", Need::Look),
     ("GET", "/api/v1/tasks", Need::Look),
     ("POST", "/api/v1/tasks", Need::Full),
     ("GET", "/api/v1/tasks/{id}", Need::Look),

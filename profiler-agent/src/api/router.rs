@@ -21,9 +21,9 @@ use super::{
     error::{no_method, no_route},
     guard, headers,
     http::{
-        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, event_loop,
-        events, health, imports, meta, node, overview, pods, processes, profiles, quality,
-        requests, support_bundle, symbols, tasks, timeline, waits,
+        access_logs, checkups, containers, diagnosis, diff, edge_connections, edge_series, edges,
+        event_loop, events, health, imports, meta, node, overview, pods, processes, profiles,
+        quality, requests, support_bundle, symbols, tasks, timeline, waits,
     },
     http_metrics,
     needs::listed,
@@ -106,6 +106,8 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(containers::list))
         .routes(routes!(overview::show))
         .routes(routes!(pods::list))
+        .routes(routes!(access_logs::show))
+        .routes(routes!(access_logs::requests))
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))
         .routes(routes!(tasks::stop))

@@ -17,7 +17,6 @@ use super::{
     addressing::{Origin, Reached},
     auth::Tokens,
     dto::{AgentSelf, Bpf, Limits, Memory, Task, losses},
-    edge_metrics::Choice,
     error::ApiError,
     http_metrics::HttpMetrics,
     inspection::Inspection,
@@ -27,11 +26,13 @@ use super::{
     verdicts::Verdicts,
 };
 use crate::{
+    access_log_socket::ReceivedAccessLogs,
     config::{ArgumentPolicy, CapturePolicy},
     telemetry::{SelfMeter, Totals},
 };
 use profiler_engine::{
-    checkup::Checkups, network_watch::NetworkWatch, overview::OverviewWatch, task::Engine,
+    checkup::Checkups, edge_metrics::Choice, network_watch::NetworkWatch, overview::OverviewWatch,
+    task::Engine,
 };
 use profiler_memory::{Ceiling, Stage};
 
@@ -100,6 +101,7 @@ pub struct ApiParts {
     /// The always-on network collection.
     pub network: NetworkWatch,
     pub overview: OverviewWatch,
+    pub access_logs: ReceivedAccessLogs,
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
     pub tokens: Tokens,

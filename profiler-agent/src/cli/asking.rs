@@ -1,8 +1,12 @@
 //! Commands that ask a running agent: how they do it, and what they say when there is no answer.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{
+    io::{ErrorKind, Read as _},
+    path::Path,
+    time::Duration,
+};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, Result, anyhow};
 use profiler_model::printable::printable;
 use serde::Deserialize;
 use ureq::tls::TlsConfig;
@@ -30,6 +34,51 @@ pub(super) fn client(timeout: Duration, certificate: Certificate) -> ureq::Agent
         .tls_config(tls)
         .build()
         .into()
+}
+
+/// The longest answer of [`get`], and how long it may take.
+const MOST_BYTES: u64 = 64 << 20;
+const TIMEOUT: Duration = Duration::from_secs(70);
+
+/// What the agent at `url` answers to a GET of a path.
+pub(super) fn get(url: &str, path: &str, token: Option<&str>) -> Result<String> {
+    get_within(TIMEOUT, url, path, token)
+}
+
+/// The same within a time.
+pub(super) fn get_within(
+    timeout: Duration,
+    url: &str,
+    path: &str,
+    token: Option<&str>,
+) -> Result<String> {
+    let mut request =
+        client(timeout, Certificate::Trusted).get(format!("{}{path}", url.trim_end_matches('/')));
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
+    let mut answer = request.call().map_err(|error| no_answer(&error, url))?;
+    let status = answer.status().as_u16();
+    let mut text = String::new();
+    answer
+        .body_mut()
+        .as_reader()
+        .take(MOST_BYTES)
+        .read_to_string(&mut text)
+        .context("read the agent's answer")?;
+    if status != 200 {
+        return Err(refusal(status, text.as_bytes()));
+    }
+    Ok(text)
+}
+
+/// The agent's token; `None` where there is no such file, since agents without tokens have none.
+pub(super) fn token_if_any(path: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("read the token {}", path.display())),
+    }
 }
 
 /// Why there is no answer of the agent at `url`, and what to do.

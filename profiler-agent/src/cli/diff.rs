@@ -1,58 +1,29 @@
 //! `diff`: asks a running agent what changed between two results.
 
-use std::{io::Read as _, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use profiler_model::{float, printable::printable_within};
 use serde::Deserialize;
 
-use super::{
-    asking::{Certificate, client, no_answer, refusal},
-    support_bundle::token,
-};
+use super::{asking::get, support_bundle::token};
 use crate::{
     config::cli::DiffArgs,
     terminal::{self, Text},
 };
 
-const TIMEOUT: Duration = Duration::from_secs(70);
-const MOST_BYTES: u64 = 64 << 20;
 /// Columns of the longest name in a table; the JSON has all of it.
 const LONGEST_NAME: usize = 100;
 
 pub fn run(args: &DiffArgs) -> Result<()> {
-    let text = ask(args)?;
+    let token = token(&args.token_file)?;
+    let path = format!("/api/v1/diff?{}", query(args));
+    let text = get(&args.url, &path, Some(&token))?;
     if args.json {
         return terminal::out(&Text::of_json(&text));
     }
     let diff: Diff = serde_json::from_str(&text).context("read the agent's answer")?;
     terminal::out(&table(&diff))
-}
-
-fn ask(args: &DiffArgs) -> Result<String> {
-    let token = token(&args.token_file)?;
-    let url = format!(
-        "{}/api/v1/diff?{}",
-        args.url.trim_end_matches('/'),
-        query(args)
-    );
-    let mut answer = client(TIMEOUT, Certificate::Trusted)
-        .get(&url)
-        .header("Authorization", format!("Bearer {token}"))
-        .call()
-        .map_err(|error| no_answer(&error, &args.url))?;
-    let status = answer.status().as_u16();
-    let mut text = String::new();
-    answer
-        .body_mut()
-        .as_reader()
-        .take(MOST_BYTES)
-        .read_to_string(&mut text)
-        .context("read the agent's answer")?;
-    if status != 200 {
-        return Err(refusal(status, text.as_bytes()));
-    }
-    Ok(text)
 }
 
 /// The parameters of the request.

@@ -5,11 +5,13 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
-use super::doctor_process;
+use super::{access_logs, doctor_process};
 use crate::{
     config::cli::DoctorArgs,
     terminal::{self, Text},
 };
+use profiler_analysis::render::AccessLogCheck;
+use profiler_clock::wall_ns;
 use profiler_recorder::{
     bpf::{self, Group, MapReport, ProgramReport, ProgramRow, network_programs},
     features::{self, Feature, Verdict, feature},
@@ -57,6 +59,8 @@ struct Report {
     programs: Vec<Program>,
     maps: Vec<Map>,
     network: Vec<Network>,
+    /// Of the agent that runs here.
+    access_logs: AccessLogCheck,
 }
 
 /// How far further lines of a reason are moved in.
@@ -67,7 +71,7 @@ pub fn run(args: &DoctorArgs) -> Result<()> {
     if let Some(pid) = args.pid {
         return doctor_process::run(pid, args);
     }
-    let report = examine(&args.deny_probe);
+    let report = examine(args);
     if args.json {
         terminal::out(&Text::json(&report).context("encode the report")?)?;
     } else {
@@ -88,7 +92,8 @@ pub fn run(args: &DoctorArgs) -> Result<()> {
     Ok(())
 }
 
-fn examine(denied: &[String]) -> Report {
+fn examine(args: &DoctorArgs) -> Report {
+    let denied = args.deny_probe.as_slice();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (bpf::Checked { programs, maps }, load_error) = match bpf::check_programs(denied) {
         Ok(checked) => (checked, None),
@@ -103,6 +108,7 @@ fn examine(denied: &[String]) -> Report {
         .collect();
     Report {
         network,
+        access_logs: access_logs::checked(&args.url, &args.token_file),
         version: env!("CARGO_PKG_VERSION"),
         kernel: kernel.trim().to_owned(),
         arch: std::env::consts::ARCH,
@@ -234,6 +240,8 @@ fn text(report: &Report) -> Text {
         );
         text.paragraph(&line, DETAIL);
     }
+    text.blank();
+    text.push(&report.access_logs.text(wall_ns()));
     if report.programs.is_empty() {
         return text;
     }
@@ -268,6 +276,7 @@ pub(super) mod tests {
         let foreign = || foreign.to_owned();
         text(&Report {
             maps: Vec::new(),
+            access_logs: AccessLogCheck::new("http://a", Err(foreign())),
             version: "1",
             kernel: foreign(),
             arch: "x86_64",

@@ -7,7 +7,8 @@ use super::CliError;
 use profiler_engine::task;
 
 /// Names of the API and how they are given here.
-const FLAGS: [(&str, &str); 20] = [
+const FLAGS: [(&str, &str); 23] = [
+    ("bodies", "--bodies"),
     ("capture_bytes", "--capture-bytes"),
     ("cpu_percent", "--cpu-percent"),
     ("duration_s", "--duration in seconds"),
@@ -21,6 +22,7 @@ const FLAGS: [(&str, &str); 20] = [
     ("off_cpu", "off-cpu"),
     ("off_cpu_mode", "--off-cpu-mode"),
     ("on_cpu", "on-cpu"),
+    ("source", "--source"),
     ("target.cgroup", "--cgroup"),
     ("target.comm", "--comm"),
     ("target.container", "--container"),
@@ -30,6 +32,7 @@ const FLAGS: [(&str, &str); 20] = [
     ("target.pod.labels", "--labels"),
     ("target.pod.name", "--pod"),
     ("target.pod.namespace", "the namespace of --pod"),
+    ("tls", "--tls"),
     ("tls_duty_percent", "--tls-duty"),
 ];
 

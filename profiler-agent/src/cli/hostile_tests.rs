@@ -11,6 +11,7 @@ use std::{
 use anyhow::anyhow;
 use clap::Parser as _;
 use profiler_analysis::render::{
+    access_log_table, net_table,
     report::{
         ReportForm, report,
         samples::{changed, rich},
@@ -23,17 +24,18 @@ use profiler_host::{
 };
 use profiler_model::{
     Address, Clock, Container, ContainerNames, ContainerRole, Edge, EdgeKey, EdgeNamespaces,
-    EdgeTable, Endpoint, EventLoopTable, Frame, FrameSpace, LoopTurn, ModuleKind, NameSource,
-    NamedBy, Operation, PodNames, Process, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-    ProfileThread, RequestEdge, RequestTable, SampleRow, SideMetrics, Sidecar, Tally, TaskState,
-    ThreadState, Timings, TlsFileReport, TlsReport, UpstreamHeader, Workload,
+    EdgeTable, Endpoint, EnvoyLogs, EventLoopTable, Frame, FrameSpace, LoopTurn, ModuleKind,
+    NameSource, NamedBy, Operation, PodNames, Process, ProcessKey, Profile, ProfileBuilder,
+    ProfileProcess, ProfileThread, RequestEdge, RequestTable, SampleRow, SideMetrics, Sidecar,
+    Tally, TaskState, ThreadState, Timings, TlsFileReport, TlsReport, UpstreamHeader, Workload,
+    access_log_status::{AccessLogEnvoy, AccessLogStages, AccessLogStatus, LoggingProcess},
     comparison::FindingName,
 };
 use profiler_protocols::Protocol;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{CliError, asking, diff, doctor, doctor_process, naming, net_table, ps, record};
+use super::{CliError, asking, diff, doctor, doctor_process, naming, ps, record};
 use crate::{
     api,
     config::cli::{Cli, Command, RecordArgs},
@@ -257,6 +259,7 @@ fn net() {
     let shown = net_table::Shown {
         idle_unix_pairs: true,
         own_pid: 1,
+        is_never_known: |_| false,
     };
     let count = check(&edges(), |table: EdgeTable| net_table::text(&table, shown));
     // Both comms, the Unix socket, the server's name, metric and reason, owner, program.
@@ -399,6 +402,41 @@ fn diff_of_an_answer() {
     // Both sources, the reason, name, badge and verdict.
     assert_eq!(count, 6);
     check_with(|foreign| Text::of_json(&json!({ foreign: foreign }).to_string()));
+}
+
+#[test]
+fn access_logs_status() {
+    let logs = EnvoyLogs {
+        process: Some(process().key),
+        peer: Some(([192, 0, 2, 1], 1).into()),
+        node_id: "sidecar~10.0.0.1~web-1.shop~x".to_owned(),
+        own: Err("reason".to_owned()),
+        ..EnvoyLogs::default()
+    };
+    let claimed = EnvoyLogs {
+        process: None,
+        ..logs.clone()
+    };
+    let names = container();
+    let running = LoggingProcess {
+        program: "envoy",
+        pod: names.pod.as_deref(),
+    };
+    let status = AccessLogStatus {
+        is_on: true,
+        listen: Some("0.0.0.0:7118".to_owned()),
+        refused_connections: 0,
+        stage_seconds: AccessLogStages::default(),
+        envoys: vec![
+            AccessLogEnvoy::new(&logs, Some(running)),
+            AccessLogEnvoy::new(&claimed, None),
+        ],
+    };
+    let count = check(&status, |status: AccessLogStatus| {
+        access_log_table(&status, 1)
+    });
+    // The address; program, pod, node id and reason of the one; node id and peer of the claimed one.
+    assert_eq!(count, 7);
 }
 
 /// A profile of one sample in a file without names.

@@ -1,11 +1,11 @@
 //! `import`: gives a file to a running agent.
 
-use std::{io::ErrorKind, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use profiler_analysis::import::MAX_FILE_BYTES;
 
-use super::asking::{Certificate, client, no_answer, refusal};
+use super::asking::{Certificate, client, no_answer, refusal, token_if_any};
 use crate::{
     config::cli::ImportArgs,
     terminal::{self, Text},
@@ -38,7 +38,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let mut request = client(LIMIT, Certificate::Trusted)
         .post(format!("{agent}/api/v1/imports?{query}"))
         .header("content-type", "application/octet-stream");
-    if let Some(token) = token(args)? {
+    if let Some(token) = token_if_any(&args.token_file)? {
         request = request.header("authorization", format!("Bearer {token}"));
     }
     let mut response = request
@@ -66,15 +66,4 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         id.unwrap_or_default()
     ));
     terminal::out(&text)
-}
-
-/// The agent's token; `None` when there is no such file.
-fn token(args: &ImportArgs) -> Result<Option<String>> {
-    match std::fs::read_to_string(&args.token_file) {
-        Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(error).with_context(|| format!("read the token {}", args.token_file.display()))
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! What each command of the program does.
 
+pub mod access_logs;
 mod asking;
 pub mod diagnose;
 pub mod diff;
@@ -11,7 +12,6 @@ pub mod health;
 pub mod import;
 mod naming;
 pub mod net;
-mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use profiler_analysis::edge_series::{EdgeSeries, SeriesCut, StepRecorder};
+use profiler_analysis::{
+    edge_series::{EdgeSeries, SeriesCut, StepRecorder},
+    render::net_table::{self, Shown},
+};
 use profiler_host::process::ProcessTable;
 use profiler_model::{EdgeId, EdgeSpec, EdgeStep, EdgeTable, Recording, TaskSpec};
 use profiler_recording::Part;
@@ -11,7 +14,6 @@ use serde::Serialize;
 
 use super::{
     CliError, flags,
-    net_table::{self, Shown},
     watching::{self, Watcher},
 };
 use crate::cli::naming::{ask_for, legend, named_table};
@@ -20,7 +22,7 @@ use crate::{
     config::cli::{NetArgs, NetPart},
     terminal::{self, Text},
 };
-use profiler_recorder::probes::NetworkConfig;
+use profiler_recorder::probes::{NetworkConfig, is_never_of_unix_sockets};
 
 /// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
 pub fn run(args: &NetArgs) -> Result<(), CliError> {
@@ -50,6 +52,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         let shown = Shown {
             idle_unix_pairs: args.all_sockets,
             own_pid: std::process::id(),
+            is_never_known: is_never_of_unix_sockets,
         };
         let mut text = net_table::text(&table, shown);
         text.push(&legend(ends(), &processes));

@@ -1,14 +1,19 @@
 //! `requests`: what processes ask each other, without a server and without its data directory.
 
-use std::time::Instant;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use profiler_analysis::render::requests_table;
+use profiler_engine::access_logs::LogsCollector;
 use profiler_host::process::ProcessTable;
 use profiler_model::{
     EdgeSpec, Recording, RequestOptions, RequestSpec, RequestTable, SampleRule, TaskSpec, TaskState,
 };
-use profiler_recording::{self as recording, Part};
+use profiler_recording::{self as recording, CollectError, Collection, Collector, Part};
 
 use super::{
     CliError, flags,
@@ -16,27 +21,31 @@ use super::{
 };
 use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
+    access_log_socket::{AccessLogSocket, AccessLogSocketError, ReceivedAccessLogs},
     api,
-    config::cli::{RequestsArgs, SamplesKept},
+    config::{
+        AccessLogsConfig,
+        cli::{RequestsArgs, SamplesKept, TakenFrom, USUAL_PORT},
+    },
     terminal::{self, Redrawn, Text},
 };
-use profiler_recorder::probes::NetworkConfig;
+use profiler_recorder::probes::{NetworkCollector, NetworkConfig};
 
 /// Looks until the duration is over, the target's last process has ended, or Ctrl-C; then prints. On a
 /// terminal the table is shown as it grows.
 pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
-    let options = options(args)?;
+    let listen = listen(args)?;
     let spec = TaskSpec {
         target: args.target.to_target(),
         duration_s: Some(args.duration.as_secs()),
         recording: Recording::Requests(RequestSpec {
             edges: EdgeSpec::default(),
-            options: options.clone(),
+            options: options(args)?,
         }),
     };
     flags::check(&spec)?;
     let processes = named_table(&args.names)?;
-    let table = look(args, spec, options, &processes)?;
+    let table = look(args, spec, listen, &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
@@ -52,8 +61,11 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
 
 fn options(args: &RequestsArgs) -> Result<RequestOptions, CliError> {
     let usual = RequestOptions::default();
+    let has = |source| args.source.contains(&source);
     Ok(RequestOptions {
-        tls: args.tls,
+        access_log: has(TakenFrom::AccessLog),
+        sockets: has(TakenFrom::Sockets),
+        tls: args.tls || has(TakenFrom::Tls),
         tls_duty_percent: args.tls_duty,
         bodies: args.bodies,
         raw_paths: args.raw_paths,
@@ -64,6 +76,27 @@ fn options(args: &RequestsArgs) -> Result<RequestOptions, CliError> {
             .unwrap_or(RequestOptions::usual_capture_bytes(args.bodies)),
         cpu_percent: args.cpu_percent.unwrap_or(usual.cpu_percent),
     })
+}
+
+/// Where access logs are received; `None`: they are not asked for.
+fn listen(args: &RequestsArgs) -> Result<Option<SocketAddr>, CliError> {
+    let wrong = |text: String| Err(CliError::Config(anyhow!(text)));
+    match (
+        args.source.contains(&TakenFrom::AccessLog),
+        args.access_logs,
+    ) {
+        (false, None) => Ok(None),
+        (false, Some(address)) => wrong(format!(
+            "--access-logs {address} is for requests of access logs: add --source access-log, or leave it out"
+        )),
+        (true, None) => Ok(Some((Ipv4Addr::LOCALHOST, USUAL_PORT).into())),
+        (true, Some(address)) if address.ip().is_loopback() => Ok(Some(address)),
+        (true, Some(address)) => wrong(format!(
+            "--access-logs {address} is not loopback, where this command receives without TLS: take 127.0.0.1:{}, or start \
+             `serve --access-logs {address}` with certificates and create a task with \"source\": [\"access_log\"]",
+            address.port()
+        )),
+    }
 }
 
 fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
@@ -82,7 +115,7 @@ fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
 fn look(
     args: &RequestsArgs,
     spec: TaskSpec,
-    options: RequestOptions,
+    listen: Option<SocketAddr>,
     processes: &ProcessTable,
 ) -> Result<RequestTable> {
     let config = NetworkConfig {
@@ -94,12 +127,16 @@ fn look(
         live: None,
         newest: None,
     };
+    let table = processes.clone();
     let looked = watching::watch(
         config,
         processes.clone(),
         move |collector| {
-            let edges = EdgeSpec::default();
-            collector.start(&spec.target, spec.duration_s, edges, Some(&options))
+            let sockets = Sockets(collector);
+            match listen {
+                None => sockets.start(&spec),
+                Some(listen) => logged(listen, table, Arc::new(sockets), &spec),
+            }
         },
         args.duration,
         &mut requests,
@@ -111,6 +148,36 @@ fn look(
     requests
         .newest
         .context("the collection ended without a result")
+}
+
+/// Looks for requests at sockets.
+struct Sockets(NetworkCollector);
+
+impl Collector for Sockets {
+    fn start(&self, spec: &TaskSpec) -> Result<Collection, CollectError> {
+        let TaskSpec {
+            target, duration_s, ..
+        } = spec;
+        let edges = EdgeSpec::default();
+        self.0.start(target, *duration_s, edges, spec.requests())
+    }
+}
+
+/// Receives access logs while the command runs, and takes requests from them and, where `spec` asks for both, from `sockets`.
+fn logged(
+    listen: SocketAddr,
+    table: ProcessTable,
+    sockets: Arc<dyn Collector>,
+    spec: &TaskSpec,
+) -> Result<Collection, CollectError> {
+    let failed = |error: AccessLogSocketError| CollectError::Probe {
+        probe: "access_logs",
+        reason: error.to_string(),
+    };
+    let config = AccessLogsConfig { listen, tls: None };
+    let socket = AccessLogSocket::bind(&config).map_err(failed)?;
+    let ReceivedAccessLogs { logs, .. } = socket.start(table.clone(), true).map_err(failed)?;
+    LogsCollector::new(logs, table, sockets).start(spec)
 }
 
 /// The requests so far.
@@ -165,7 +232,92 @@ impl Live {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+    use profiler_model::{RequestSource, Target};
+
     use super::*;
+    use crate::config::cli::{Cli, Command};
+
+    fn args(more: &[&str]) -> RequestsArgs {
+        let line = ["profiler-agent", "requests", "--all"];
+        let cli = Cli::try_parse_from(line.iter().chain(more)).unwrap();
+        let Command::Requests(args) = cli.command else {
+            panic!("it is another command");
+        };
+        args
+    }
+
+    #[test]
+    fn sources_are_those_of_the_api() {
+        let sources = |more: &[&str]| {
+            let options = options(&args(more)).unwrap();
+            options
+                .sources()
+                .into_iter()
+                .map(RequestSource::name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sources(&[]), ["sockets"]);
+        assert_eq!(sources(&["--tls"]), ["sockets", "tls"]);
+        assert_eq!(sources(&["--source", "sockets,tls"]), ["sockets", "tls"]);
+        assert_eq!(sources(&["--source", "access-log"]), ["access_log"]);
+        assert_eq!(
+            sources(&["--source", "sockets,access-log", "--tls"]),
+            ["access_log", "sockets", "tls"]
+        );
+    }
+
+    #[test]
+    fn what_needs_sockets_is_refused_without_them_in_words_of_the_command_line() {
+        let refused = |more: &[&str]| {
+            let options = options(&args(more)).unwrap();
+            let spec = TaskSpec {
+                target: Target::All,
+                duration_s: Some(1),
+                recording: Recording::Requests(RequestSpec {
+                    edges: EdgeSpec::default(),
+                    options,
+                }),
+            };
+            flags::check(&spec).err().map(|error| error.to_string())
+        };
+        let said = |flag: &str| {
+            Some(format!(
+                "{flag} is about what is read at sockets, which are not in --source: add sockets to --source, or leave it out"
+            ))
+        };
+        assert_eq!(refused(&["--source", "access-log"]), None);
+        assert_eq!(
+            refused(&["--source", "access-log,sockets", "--bodies"]),
+            None
+        );
+        assert_eq!(refused(&["--source", "access-log", "--tls"]), said("--tls"));
+        assert_eq!(
+            refused(&["--source", "access-log", "--bodies"]),
+            said("--bodies")
+        );
+        assert_eq!(
+            refused(&["--tls-duty", "10"]).unwrap(),
+            "--tls-duty is for tasks that read TLS: add --tls, or leave it out"
+        );
+    }
+
+    #[test]
+    fn access_logs_are_received_on_loopback_alone() {
+        let of = |more: &[&str]| listen(&args(more)).map_err(|error| error.to_string());
+        let usual: SocketAddr = ([127, 0, 0, 1], 7118).into();
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&["--source", "access-log"]), Ok(Some(usual)));
+        let other = of(&["--source", "access-log", "--access-logs", "[::1]:9000"]);
+        assert_eq!(other.unwrap().unwrap().port(), 9000);
+        let said = of(&["--source", "access-log", "--access-logs", "0.0.0.0:9000"]).unwrap_err();
+        assert!(
+            said.contains("take 127.0.0.1:9000, or start `serve"),
+            "{said}"
+        );
+        let said = of(&["--access-logs", "127.0.0.1:9000"]).unwrap_err();
+        assert!(said.contains("add --source access-log"), "{said}");
+    }
 
     #[test]
     fn a_rule_is_read_as_the_api_has_it_and_what_is_none_is_said() {

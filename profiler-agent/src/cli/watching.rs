@@ -27,7 +27,7 @@ pub(super) trait Watcher {
 pub(super) fn watch(
     config: NetworkConfig,
     table: ProcessTable,
-    start: impl FnOnce(&NetworkCollector) -> Result<Collection, CollectError> + Send + 'static,
+    start: impl FnOnce(NetworkCollector) -> Result<Collection, CollectError> + Send + 'static,
     duration: Duration,
     watcher: &mut impl Watcher,
 ) -> Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn watch(
                 "note: --deny-probe {name}: this command has no such probe, only {known}"
             ));
         }
-        collect(move || start(&collector), duration, signals, watcher).await
+        collect(move || start(collector), duration, signals, watcher).await
     });
     // Programs that are still being loaded end with the process.
     runtime.shutdown_background();

@@ -7,15 +7,21 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use profiler_analysis::render::{Format, Value};
 use serde::Serialize;
 
+mod access_logs;
 mod health;
+mod import;
 mod network;
 pub(super) mod pods;
 mod targets;
 mod access;
 
 pub use access::{AccessArgs, UrlArgs};
+pub use access_logs::{
+    AccessLogsArgs, AccessLogsCommand, LogStatusArgs, ReceiveLogsArgs, SnippetArgs, USUAL_PORT,
+};
 pub use health::HealthArgs;
-pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
+pub use import::ImportArgs;
+pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept, TakenFrom};
 pub use pods::NameArgs;
 use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{
@@ -70,6 +76,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
     Import(ImportArgs),
+    /// Configure Envoys to send their access logs, and see what has come of them
+    AccessLogs(AccessLogsArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
     SupportBundle(SupportBundleArgs),
     /// Print the address of the agent's page with its token, for who may read the token's file
@@ -92,6 +100,9 @@ pub struct ServeArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub access: AccessArgs,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub receive_logs: ReceiveLogsArgs,
     /// Lower the sampling rate when the agent needs more than this share of one core
     #[arg(long, value_name = "PERCENT")]
     pub cpu_budget: Option<String>,
@@ -425,29 +436,6 @@ pub struct DiagnoseArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ImportArgs {
-    /// pprof (gzip or plain) or folded stacks
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// What the profile is called [default: the file's name]
-    #[arg(long, value_name = "TEXT")]
-    pub name: Option<String>,
-    /// Address of the agent
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
-    pub url: String,
-    /// File with the agent's token; none is sent when it does not exist
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/var/lib/profiler-agent/token"
-    )]
-    pub token_file: PathBuf,
-    /// Print the task as JSON instead of its address
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Debug, Args)]
 pub struct PsArgs {
     /// By pod, which is a network namespace, with what its sidecar uses of the CPU
     #[arg(long)]
@@ -495,6 +483,16 @@ pub struct DoctorArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+    /// Address of the agent that is asked whether access logs arrive
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub url: String,
+    /// File with the agent's token, also a read-only one; none is sent when it does not exist
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
 }
 
 #[derive(Clone, Debug, Args)]

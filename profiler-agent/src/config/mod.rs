@@ -1,6 +1,7 @@
 //! Configuration in two steps: as typed (flags, environment, file), then resolved and validated.
 
 mod access;
+mod access_logs;
 pub mod cli;
 mod file;
 mod folders;
@@ -13,9 +14,10 @@ mod settings;
 mod tests;
 
 pub use access::{AuthConfig, TOKEN_FILE};
+pub use access_logs::AccessLogsConfig;
 pub use file::mistyped_variables;
 pub use resolved::{
     Allowance, ArgumentPolicy, CapturePolicy, ContinuousProfile, EnvoyAdminMode, NetworkMode,
-    OverviewMode, ServeConfig, TlsConfig, resolve_serve,
+    OverviewMode, ServeConfig, resolve_serve,
 };
 pub use settings::ConfigError;

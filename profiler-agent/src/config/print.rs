@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use profiler_server_tls::{MutualTlsConfig, TlsConfig};
+
 use super::{
-    Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, OverviewMode,
-    ServeConfig, TlsConfig,
+    AccessLogsConfig, Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode,
+    OverviewMode, ServeConfig,
 };
 
 impl ServeConfig {
@@ -39,6 +41,7 @@ impl ServeConfig {
             auth,
             read_only_token,
             tls,
+            access_logs,
             cpu_budget_percent,
             profile,
             network,
@@ -84,6 +87,16 @@ impl ServeConfig {
         if let Some(TlsConfig { cert, key }) = tls {
             lines.push(("tls_cert", text(cert)));
             lines.push(("tls_key", text(key)));
+        }
+        if let Some(AccessLogsConfig { listen, tls }) = access_logs {
+            lines.push(("access_logs", listen.to_string().into()));
+            if let Some(MutualTlsConfig { server, client_ca }) = tls {
+                lines.push(("access_logs_tls_cert", text(&server.cert)));
+                lines.push(("access_logs_tls_key", text(&server.key)));
+                lines.push(("access_logs_tls_client_ca", text(client_ca)));
+            } else if !listen.ip().is_loopback() {
+                lines.push(("access_logs_plaintext", true.into()));
+            }
         }
         if let Some(percent) = cpu_budget_percent {
             lines.push(("cpu_budget", (*percent).into()));

@@ -14,8 +14,11 @@ use profiler_model::{UnwindMethod, WaitMode};
 use profiler_sandbox::{confine::Confinement, privileges::Tier};
 use profiler_symbolize::DebuginfodServer;
 
+use profiler_server_tls::TlsConfig;
+
 use super::{
     access::{AuthConfig, auth},
+    access_logs::{AccessLogsConfig, access_logs},
     cli::ServeArgs,
     file, folders, names,
     settings::{ConfigError, Setting, Settings},
@@ -40,12 +43,6 @@ const MAX_METRICS_EDGES: usize = 10_000;
 const MIN_MEMORY_BYTES: u64 = 96 << 20;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsConfig {
-    pub cert: PathBuf,
-    pub key: PathBuf,
-}
 
 /// Whether one low-rate profile of the node is always running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +120,8 @@ pub struct ServeConfig {
     /// File of a token that may only look.
     pub read_only_token: Option<PathBuf>,
     pub tls: Option<TlsConfig>,
+    /// Where access logs of Envoys are received; `None`: they are not.
+    pub access_logs: Option<AccessLogsConfig>,
     /// Share of one core, in percent.
     pub cpu_budget_percent: Option<f64>,
     pub profile: ContinuousProfile,
@@ -208,6 +207,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         auth,
         read_only_token: settings.get("read_only_token_file").map(path).transpose()?,
         tls,
+        access_logs: access_logs(settings)?,
         cpu_budget_percent: settings.get("cpu_budget").map(percent).transpose()?,
         profile: parse_or(
             settings,
@@ -299,7 +299,7 @@ fn tls(settings: &Settings) -> Result<Option<TlsConfig>, ConfigError> {
     }
 }
 
-fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
+pub(super) fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
     if let Some(port) = setting.text().strip_prefix("localhost:")
         && let Ok(port) = port.parse()
     {

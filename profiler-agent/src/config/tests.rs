@@ -1,6 +1,6 @@
 use std::{collections::HashMap, io::Write, time::Duration};
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 use profiler_memory::cgroup_limit;
 
@@ -55,6 +55,7 @@ fn defaults_are_safe() {
     assert_eq!(config.symbol_dir, None);
     assert_eq!(config.max_symbol_bytes, 4 << 30);
     assert_eq!(config.debuginfod, None);
+    assert_eq!(config.access_logs, None);
 }
 
 #[test]
@@ -81,6 +82,10 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_READ_ONLY_TOKEN_FILE", "/r"),
         ("PROFILER_TLS_CERT", "/c"),
         ("PROFILER_TLS_KEY", "/k"),
+        ("PROFILER_ACCESS_LOGS", "0.0.0.0:2"),
+        ("PROFILER_ACCESS_LOGS_TLS_CERT", "/lc"),
+        ("PROFILER_ACCESS_LOGS_TLS_KEY", "/lk"),
+        ("PROFILER_ACCESS_LOGS_TLS_CLIENT_CA", "/la"),
         ("PROFILER_CPU_BUDGET", "5"),
         ("PROFILER_PROFILE", "always"),
         ("PROFILER_NETWORK", "always"),
@@ -181,7 +186,8 @@ fn unknown_keys_name_the_key_and_the_file() {
         &[],
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, read_only_token_file, no_auth, \
-         tls_cert, tls_key, cpu_budget, profile, network, overview, network_metrics_edges, \
+         tls_cert, tls_key, access_logs, access_logs_tls_cert, access_logs_tls_key, access_logs_tls_client_ca, \
+         access_logs_plaintext, cpu_budget, profile, network, overview, network_metrics_edges, \
          show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
          debuginfod, idle_rules, diagnosis_rules, demo_data, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine, remote_files, log",
     );
@@ -314,6 +320,115 @@ fn other_addresses_need_a_token_and_tls() {
     );
 }
 
+const LOG_TLS: &str =
+    "--access-logs-tls-cert c --access-logs-tls-key k --access-logs-tls-client-ca a";
+
+#[test]
+fn access_logs_are_received_where_it_is_safe() {
+    for (address, more) in [
+        ("127.0.0.1", ""),
+        ("localhost", ""),
+        ("[::1]", ""),
+        ("127.0.0.1", LOG_TLS),
+        ("127.0.0.1", "--access-logs-plaintext"),
+        ("0.0.0.0", LOG_TLS),
+        ("0.0.0.0", "--access-logs-plaintext"),
+        ("[::]", "--access-logs-plaintext"),
+    ] {
+        let flags = format!("--access-logs {address}:7118 {more}");
+        let config = resolve(&flags, &[], "").unwrap();
+        let logs = config.access_logs.clone().unwrap();
+        assert_eq!(logs.listen.port(), 7118, "{flags}");
+        assert_eq!(logs.tls.is_some(), more == LOG_TLS, "{flags}");
+        // What is printed is a file that gives the same.
+        let printed = resolve("", &[], &config.to_toml()).unwrap();
+        assert_eq!(printed.access_logs, Some(logs), "{flags}");
+    }
+    let file = "access_logs = \"127.0.0.1:1\"\naccess_logs_plaintext = false\n";
+    let environment = [("PROFILER_ACCESS_LOGS", "127.0.0.1:2")];
+    let port = |flags: &str, environment: &[(&str, &str)]| {
+        let config = resolve(flags, environment, file).unwrap();
+        config.access_logs.unwrap().listen.port()
+    };
+    assert_eq!(port("", &[]), 1);
+    assert_eq!(port("", &environment), 2);
+    assert_eq!(port("--access-logs 127.0.0.1:3", &environment), 3);
+    // A switch that is off is none.
+    let off = resolve("", &[], "access_logs_plaintext = false").unwrap();
+    assert_eq!(off.access_logs, None);
+}
+
+#[test]
+fn access_logs_that_are_not_safe_are_refused_with_the_remedy() {
+    for address in ["0.0.0.0:7118", "[::]:7118", "10.0.0.1:7118"] {
+        check_error(
+            &format!("--access-logs {address}"),
+            &[],
+            "",
+            &format!(
+                "receiving access logs on {address} needs TLS because it is not loopback: give --access-logs-tls-cert, \
+                 --access-logs-tls-key and --access-logs-tls-client-ca, listen on 127.0.0.1, or add \
+                 --access-logs-plaintext if only Envoys can reach that address"
+            ),
+        );
+    }
+    let error = resolve(
+        "--access-logs 0.0.0.0:1",
+        &[],
+        "access_logs_plaintext = false",
+    );
+    assert!(error.unwrap_err().contains("needs TLS"));
+    check_error(
+        &format!("--access-logs 0.0.0.0:7118 --access-logs-plaintext {LOG_TLS}"),
+        &[],
+        "",
+        "--access-logs-plaintext and certificates for access logs contradict each other: give one of them",
+    );
+    check_error(
+        "--access-logs 7118",
+        &[],
+        "",
+        "--access-logs: \"7118\" is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+    );
+    check_error(
+        "--access-logs-plaintext",
+        &[],
+        "",
+        "--access-logs-plaintext is for access logs, which are not received: add --access-logs ADDR:PORT, or remove it",
+    );
+    check_error(
+        "",
+        &[("PROFILER_ACCESS_LOGS_TLS_KEY", "k")],
+        "",
+        "PROFILER_ACCESS_LOGS_TLS_KEY is for access logs, which are not received: add --access-logs ADDR:PORT, or remove it",
+    );
+}
+
+#[test]
+fn certificates_for_access_logs_need_all_three_files() {
+    for given in 1..7 {
+        let (mut flags, mut missing) = (Vec::new(), Vec::new());
+        for (index, file) in ["cert", "key", "client-ca"].into_iter().enumerate() {
+            if given & (1 << index) != 0 {
+                flags.push(format!("--access-logs-tls-{file} f"));
+            } else {
+                missing.push(format!("--access-logs-tls-{file} FILE"));
+            }
+        }
+        for address in ["127.0.0.1:7118", "0.0.0.0:7118"] {
+            check_error(
+                &format!("--access-logs {address} {}", flags.join(" ")),
+                &[],
+                "",
+                &format!(
+                    "TLS for access logs needs a certificate, its key and the authority of the clients: add {}",
+                    missing.join(" and ")
+                ),
+            );
+        }
+    }
+}
+
 #[test]
 fn a_broken_file_says_where() {
     let error = resolve("", &[], "listen = ").unwrap_err();
@@ -347,11 +462,37 @@ fn commands_parse_as_documented() {
         "ps",
         "ps --json",
         "doctor",
-        "doctor --json",
+        "doctor --json --url http://127.0.0.1:1 --token-file t",
         "openapi",
         "url --read-only --read-only-token-file r --listen 127.0.0.1:1",
+        "access-logs snippet --for istio --tls",
+        "access-logs snippet --for envoy-gateway --transport otlp --address agent.profiler.svc:7118",
+        "access-logs status",
+        "access-logs status --url http://127.0.0.1:1 --token-file t --json",
         "--log debug ps",
     ] {
         assert!(parse(&format!("profiler-agent {line}")).is_ok(), "{line}");
     }
+    for line in [
+        "access-logs",
+        "access-logs snippet",
+        "access-logs snippet --for linkerd",
+        "access-logs snippet --for envoy --address 7118",
+        // Only `serve` receives.
+        "url --access-logs 127.0.0.1:7118",
+        "url --access-logs-plaintext",
+    ] {
+        assert!(parse(&format!("profiler-agent {line}")).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn the_help_says_how_many_series_an_edge_has() {
+    let mut command = Cli::command();
+    let serve = command.find_subcommand_mut("serve").unwrap();
+    let help = serve.render_long_help().to_string();
+    let help: Vec<&str> = help.split_whitespace().collect();
+    let series = profiler_engine::edge_metrics::SERIES_OF_EDGE;
+    let expected = format!("about {series} series each");
+    assert!(help.join(" ").contains(&expected), "{help:?}");
 }

@@ -74,6 +74,7 @@ impl<'a> Mesh<'a> {
                 &MeshOptions::default(),
                 &folder,
                 Path::new("/dev/null"),
+                None,
             );
             let bootstrap = bootstrap.to_string().replace(SERVER_ADDRESS, SERVER);
             fs::write(&config, bootstrap).unwrap();

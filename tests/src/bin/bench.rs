@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/access_logs.rs"]
+mod access_logs;
 #[path = "bench/api_fuzz.rs"]
 mod api_fuzz;
 #[path = "bench/diagnosis.rs"]
@@ -117,6 +119,8 @@ enum What {
     Soak(soak::Options),
     /// What the agent holds during tasks of the whole node
     Memory(memory::Options),
+    /// What receiving access logs costs: CPU time and memory, and that every entry has come
+    AccessLogs(access_logs::Options),
     /// The API fuzzed from its OpenAPI document: an error where it fails, or where the agent grows
     ApiFuzz(api_fuzz::Options),
     /// Requests against programs that count themselves: writes docs/truth.md, an error where an answer is wrong without a word
@@ -289,6 +293,15 @@ fn main() -> Result<()> {
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
         What::Soak(options) => soak::document(&options, &machine)?,
         What::Memory(options) => memory::document(&options, &machine)?,
+        What::AccessLogs(options) => json!({
+            "bench": "access-logs",
+            "machine": machine,
+            "rounds": options.rounds,
+            "seconds_per_run": options.seconds,
+            "program": "messages that Envoy 1.40 has sent, over connections with one stream each, on loopback without TLS",
+            "interval": "95 % bootstrap of the median",
+            "figures": table(access_logs::figures(&options)?),
+        }),
         What::ApiFuzz(options) => {
             let (document, failed) = api_fuzz::document(&options, &machine)?;
             println!("{}", serde_json::to_string_pretty(&document)?);

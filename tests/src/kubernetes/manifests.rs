@@ -30,12 +30,13 @@ pub fn apply(client: &Client, name: &str, api_server: &str) -> Result<Vec<Value>
 /// The objects of a file.
 pub fn read(path: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let documents =
-        Yaml::load_from_str(&text).with_context(|| format!("parse {}", path.display()))?;
-    documents
-        .iter()
-        .map(|document| json(document).with_context(|| path.display().to_string()))
-        .collect()
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+/// The objects of a text.
+pub fn parse(text: &str) -> Result<Vec<Value>> {
+    let documents = Yaml::load_from_str(text).context("parse YAML")?;
+    documents.iter().map(json).collect()
 }
 
 fn json(yaml: &Yaml<'_>) -> Result<Value> {

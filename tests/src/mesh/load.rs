@@ -20,20 +20,23 @@ pub enum Unique {
     UserAgent,
 }
 
-/// A load over connections of its own, as fast as answers come.
+/// A load over connections of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub requests: u64,
     pub connections: u32,
+    /// Requests per second; 0: as fast as answers come.
+    pub rps: u32,
     pub unique: Unique,
 }
 
 impl Load {
-    /// Requests that are all the same.
+    /// Requests that are all the same, as fast as answers come.
     pub fn new(requests: u64, connections: u32) -> Self {
         Self {
             requests,
             connections,
+            rps: 0,
             unique: Unique::Nothing,
         }
     }
@@ -48,6 +51,7 @@ impl Mesh {
             format!("--url=http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
             format!("--requests={}", load.requests),
             format!("--connections={}", load.connections),
+            format!("--rps={}", load.rps),
             format!("--unique={}", unique.get_name()),
             format!("--duration={}ms", self.options.duration.as_millis()),
         ];

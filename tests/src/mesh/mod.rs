@@ -12,13 +12,14 @@ pub mod options;
 pub mod sidecar;
 pub mod http_filters;
 pub mod telemetry;
+pub mod agent_link;
 pub mod slow_pipe;
 pub mod load;
 pub mod replacement;
 
 use std::{
     fs,
-    net::{Ipv4Addr, TcpStream},
+    net::{Ipv4Addr, SocketAddrV4, TcpStream},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -28,6 +29,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use agent_link::AgentLink;
 use interception::INBOUND_PORT;
 pub use load::{Load, Unique};
 pub use options::{AccessLog, App, AppTrouble, MeshOptions, Tracer, Tracing, Upstream};
@@ -162,6 +164,7 @@ pub struct Mesh {
     app: Running,
     zipkin: Option<Running>,
     telemetry: Option<Running>,
+    agent: Option<AgentLink>,
     pub client: Pod,
     pub server: Pod,
     folder: PathBuf,
@@ -213,6 +216,8 @@ pub struct MeshReport {
     pub client_netns: String,
     pub server_netns: String,
     pub folder: PathBuf,
+    /// Where an agent has to receive the access logs that are sent to one.
+    pub access_logs: Option<SocketAddrV4>,
 }
 
 impl Drop for Mesh {
@@ -281,14 +286,25 @@ impl Mesh {
             .telemetry_sink()
             .then(|| sink("telemetry-sink", "telemetry", TELEMETRY_PORT))
             .transpose()?;
-        let client = start_pod("client", client_netns, &envoy, &folder, options)?;
-        let server = start_pod("server", server_netns, &envoy, &folder, options)?;
+        let agent = options.access_log.to_agent();
+        let agent = agent
+            .map(|transport| AgentLink::install(&client_netns, &server_netns, transport))
+            .transpose()?;
+        let sidecars = Sidecars {
+            envoy: &envoy,
+            folder: &folder,
+            options,
+            agent: agent.as_ref(),
+        };
+        let client = sidecars.start_pod("client", client_netns)?;
+        let server = sidecars.start_pod("server", server_netns)?;
         Ok(Self {
             load: None,
             pauses: 0,
             app,
             zipkin,
             telemetry,
+            agent,
             client,
             server,
             folder,
@@ -481,6 +497,7 @@ impl Mesh {
             client_netns: self.client.netns.name().to_owned(),
             server_netns: self.server.netns.name().to_owned(),
             folder: self.folder.clone(),
+            access_logs: self.agent.as_ref().map(|agent| agent.address),
         }
     }
 }
@@ -520,42 +537,57 @@ fn start_app(netns: &Netns, folder: &Path, options: &MeshOptions) -> Result<Runn
         .start()
 }
 
-fn start_pod(
-    name: &'static str,
-    netns: Netns,
-    envoy: &Path,
-    folder: &Path,
-    options: &MeshOptions,
-) -> Result<Pod> {
-    let own = folder.join(name);
-    fs::create_dir(&own).with_context(|| format!("create {}", own.display()))?;
-    std::os::unix::fs::chown(&own, Some(SIDECAR_USER), Some(SIDECAR_USER))
-        .context("give the sidecar its folder")?;
-    let access_log = own.join("access.log");
-    let slow_pipe = match options.access_log {
-        AccessLog::SlowPipe => Some(SlowPipe::create(&access_log)?),
-        AccessLog::Off | AccessLog::Text | AccessLog::Json | AccessLog::Grpc => None,
-    };
-    let config = sidecar::config(name, options, folder, &access_log);
-    let config_path = folder.join(format!("{name}.json"));
-    fs::write(
-        &config_path,
-        serde_json::to_vec_pretty(&config).context("encode config")?,
-    )
-    .with_context(|| format!("write {}", config_path.display()))?;
-    let launched = Launched {
-        name,
-        own,
-        config: config_path,
-        generation: 0,
-        epoch: 0,
-    };
-    let envoy = launched.start(envoy, folder, &netns, options)?;
-    Ok(Pod {
-        netns,
-        envoy,
-        launched,
-        access_log,
-        _slow_pipe: slow_pipe,
-    })
+/// What both sidecars are started with.
+struct Sidecars<'a> {
+    envoy: &'a Path,
+    folder: &'a Path,
+    options: &'a MeshOptions,
+    agent: Option<&'a AgentLink>,
+}
+
+impl Sidecars<'_> {
+    fn start_pod(&self, name: &'static str, netns: Netns) -> Result<Pod> {
+        let Self {
+            envoy,
+            folder,
+            options,
+            agent,
+        } = *self;
+        let own = folder.join(name);
+        fs::create_dir(&own).with_context(|| format!("create {}", own.display()))?;
+        std::os::unix::fs::chown(&own, Some(SIDECAR_USER), Some(SIDECAR_USER))
+            .context("give the sidecar its folder")?;
+        let access_log = own.join("access.log");
+        let slow_pipe = match options.access_log {
+            AccessLog::SlowPipe => Some(SlowPipe::create(&access_log)?),
+            AccessLog::Off
+            | AccessLog::Text
+            | AccessLog::Json
+            | AccessLog::Grpc
+            | AccessLog::AgentGrpc
+            | AccessLog::AgentOtlp => None,
+        };
+        let config = sidecar::config(name, options, folder, &access_log, agent);
+        let config_path = folder.join(format!("{name}.json"));
+        fs::write(
+            &config_path,
+            serde_json::to_vec_pretty(&config).context("encode config")?,
+        )
+        .with_context(|| format!("write {}", config_path.display()))?;
+        let launched = Launched {
+            name,
+            own,
+            config: config_path,
+            generation: 0,
+            epoch: 0,
+        };
+        let envoy = launched.start(envoy, folder, &netns, options)?;
+        Ok(Pod {
+            netns,
+            envoy,
+            launched,
+            access_log,
+            _slow_pipe: slow_pipe,
+        })
+    }
 }

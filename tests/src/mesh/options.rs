@@ -3,6 +3,7 @@
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum};
+use profiler_access_logs::snippet::Transport;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AccessLog {
@@ -14,6 +15,21 @@ pub enum AccessLog {
     SlowPipe,
     /// Entries streamed to an access log service.
     Grpc,
+    /// Entries sent to an agent on this machine, configured as its users are told, by Envoy's access log service.
+    AgentGrpc,
+    /// The same by OpenTelemetry.
+    AgentOtlp,
+}
+
+impl AccessLog {
+    /// How an agent is sent them.
+    pub fn to_agent(self) -> Option<Transport> {
+        match self {
+            Self::AgentGrpc => Some(Transport::Grpc),
+            Self::AgentOtlp => Some(Transport::Otlp),
+            Self::Off | Self::Text | Self::Json | Self::SlowPipe | Self::Grpc => None,
+        }
+    }
 }
 
 /// Protocol between the sidecars.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{
-    ADMIN_PORT, App, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Upstream, certificates,
+    ADMIN_PORT, AgentLink, App, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Upstream, certificates,
     http_filters::{self, Way},
     interception::{INBOUND_PORT, OUTBOUND_PORT, PASSTHROUGH_SOURCE},
     telemetry,
@@ -42,13 +42,20 @@ pub fn usable_binary(binary: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// Bootstrap for the sidecar of `pod`.
-pub fn config(pod: &str, options: &MeshOptions, folder: &Path, access_log: &Path) -> Value {
+/// Bootstrap for the sidecar of `pod`; `agent` where its access log goes to one.
+pub fn config(
+    pod: &str,
+    options: &MeshOptions,
+    folder: &Path,
+    access_log: &Path,
+    agent: Option<&AgentLink>,
+) -> Value {
     let parts = Parts {
         pod,
         options,
         folder,
         access_log,
+        agent,
     };
     let mut bootstrap = json!({
         "node": { "id": format!("sidecar~{pod}.demo~demo.svc.cluster.local"), "cluster": format!("{pod}.demo") },
@@ -70,6 +77,7 @@ struct Parts<'a> {
     options: &'a MeshOptions,
     folder: &'a Path,
     access_log: &'a Path,
+    agent: Option<&'a AgentLink>,
 }
 
 impl Parts<'_> {
@@ -141,7 +149,7 @@ impl Parts<'_> {
             "http_filters": http_filters::all(self.options, self.pod, way),
             "generate_request_id": !self.options.no_request_ids,
         });
-        if let Some(log) = telemetry::access_log(self.options, self.access_log) {
+        if let Some(log) = telemetry::access_log(self.options, self.access_log, self.agent) {
             manager["access_log"] = json!([log]);
         }
         if let Some(tracing) = telemetry::tracing(self.options, self.pod) {
@@ -197,7 +205,7 @@ impl Parts<'_> {
             original_destination("InboundPassthroughCluster", Some(PASSTHROUGH_SOURCE)),
             inbound,
         ];
-        clusters.extend(telemetry::clusters(self.options));
+        clusters.extend(telemetry::clusters(self.options, self.agent));
         if self.options.many_stats {
             for cluster in &mut clusters {
                 cluster["track_cluster_stats"] = telemetry::cluster_statistics();

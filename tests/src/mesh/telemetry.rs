@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    AccessLog, MeshOptions, SERVER_ADDRESS, TELEMETRY_PORT, Tracer, Tracing, ZIPKIN_PORT,
+    AccessLog, AgentLink, MeshOptions, SERVER_ADDRESS, TELEMETRY_PORT, Tracer, Tracing,
+    ZIPKIN_PORT,
     sidecar::{TYPES, endpoint, http2},
 };
 
@@ -55,9 +56,14 @@ pub(super) fn tracing(options: &MeshOptions, pod: &str) -> Option<Value> {
 }
 
 /// The access log of both connection managers, as `path` where it is a file.
-pub(super) fn access_log(options: &MeshOptions, path: &Path) -> Option<Value> {
+pub(super) fn access_log(
+    options: &MeshOptions,
+    path: &Path,
+    agent: Option<&AgentLink>,
+) -> Option<Value> {
     let format = match options.access_log {
         AccessLog::Off => return None,
+        AccessLog::AgentGrpc | AccessLog::AgentOtlp => return Some(agent?.logger.clone()),
         AccessLog::Grpc => return Some(access_log_service()),
         AccessLog::Text | AccessLog::SlowPipe => {
             json!({ "text_format_source": { "inline_string": ISTIO_LOG_FORMAT } })
@@ -105,7 +111,7 @@ fn access_log_service() -> Value {
 }
 
 /// Clusters that lead to the sinks in use.
-pub(super) fn clusters(options: &MeshOptions) -> Vec<Value> {
+pub(super) fn clusters(options: &MeshOptions, agent: Option<&AgentLink>) -> Vec<Value> {
     let cluster = |name: &str, port| {
         json!({
             "name": name,
@@ -126,6 +132,7 @@ pub(super) fn clusters(options: &MeshOptions) -> Vec<Value> {
         service["typed_extension_protocol_options"] = http2();
         clusters.push(service);
     }
+    clusters.extend(agent.map(|agent| agent.cluster.clone()));
     clusters
 }
 

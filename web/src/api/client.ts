@@ -4,6 +4,7 @@
 import type { Norm } from "../lib/diff";
 import { currentToken } from "./token";
 import type {
+  AccessLogStatus,
   ChangedFunctions,
   ContainerList,
   Feature,
@@ -258,6 +259,7 @@ export const api = {
   overview: (signal?: AbortSignal) => json<NodeOverview>("/overview", signal),
   pods: (signal?: AbortSignal) => json<List<Pod>>("/pods", signal),
   containers: (signal?: AbortSignal) => json<ContainerList>("/containers", signal),
+  accessLogs: (signal?: AbortSignal) => json<AccessLogStatus>("/access-logs", signal),
   process: (id: string, signal?: AbortSignal) =>
     json<ProcessDetail>(`/processes/${encodeURIComponent(id)}`, signal),
   processSymbols: (id: string, signal?: AbortSignal) =>

@@ -6,10 +6,14 @@ import type {
   CreateTask,
   EdgeTable,
   TaskKind as KindOfTask,
+  RequestOperation,
   RequestValues,
+  TaskRequests,
 } from "./generated/schema";
 
 export type {
+  AccessLogEnvoy,
+  AccessLogStatus,
   Activity,
   ActivitySum,
   AgentSelf as Self,
@@ -151,3 +155,13 @@ export type NamedContainers = EdgeTable["containers"];
 
 /** Least and greatest value that a percentile can be. */
 export type ValueBounds = NonNullable<RequestValues["bounds"]["p50"]>;
+
+/** Where a request was seen. */
+export type RequestSource = RequestOperation["source"];
+
+/** What Envoys report by their access logs. */
+export type LoggedRequests = NonNullable<TaskRequests["access_logs"]>;
+export type LoggingEnvoy = LoggedRequests["envoys"][number];
+export type LoggedPhase = LoggingEnvoy["phases"][number];
+export type LoggedFlag = LoggingEnvoy["flags"][number];
+export type LoggedUpstream = LoggingEnvoy["upstreams"][number];

@@ -104,7 +104,8 @@ describe("the estimate", () => {
       cores: 0.84,
       sampled: false,
       timed: false,
-      tlsPercent: 0,
+      sources: [],
+      tlsPercent: 100,
       programs: [],
     };
     expect(costLines(input)[0]).toEqual({
@@ -120,13 +121,78 @@ describe("the estimate", () => {
     expect(measured?.how).toContain("this node");
     expect(costLines({ ...input, cores: null })[0]?.how).toContain("not known yet");
     expect(costLines({ ...input, kind: "off_cpu" })[0]?.how).toContain("not known before");
-    const requests = costLines({ ...input, kind: "requests" });
+    const requests = costLines({ ...input, kind: "requests", sources: ["sockets"] });
     expect(requests).toHaveLength(1);
-    const tls = costLines({ ...input, kind: "requests", tlsPercent: 50 })[1];
+    const tls = costLines({ ...input, kind: "requests", sources: ["sockets", "tls"], tlsPercent: 50 })[1];
     expect(tls?.text).toBe("3 to 40 µs of the target's CPU for a TLS request, in 50 % of the time");
     expect(measuredRun("on_cpu", [{ ...programs[0]!, run_count: 3 }])).toBeNull();
     expect(corePercent(0.000001)).toBe("under 0.01 %");
     expect(corePercent(0)).toBe("0.00 %");
+  });
+});
+
+describe("the sources of requests", () => {
+  const form: TaskForm = { ...FORM, target: "all", kind: "requests" };
+  const asked = (change: Partial<TaskForm>) => {
+    const result = specOf({ ...form, ...change });
+    return result.ok ? result.spec : result;
+  };
+
+  it("are sockets, unless others are asked for", () => {
+    expect(asked({})).not.toHaveProperty("source");
+    expect(asked({ tls: true })).toMatchObject({ tls: true });
+    expect(asked({ tls: true })).not.toHaveProperty("source");
+    expect(asked({ accessLogs: true, sockets: false })).toMatchObject({ source: ["access_log"] });
+    expect(asked({ accessLogs: true })).toMatchObject({ source: ["access_log", "sockets"] });
+    const all = asked({ accessLogs: true, tls: true, duty: "20" });
+    expect(all).toMatchObject({ source: ["access_log", "sockets", "tls"], tls_duty_percent: 20 });
+    expect(all).not.toHaveProperty("tls");
+    expect(asked({ kind: "network", accessLogs: true })).not.toHaveProperty("source");
+  });
+
+  it("are at least one, and TLS and bodies are of sockets", () => {
+    expect(asked({ sockets: false })).toMatchObject({ ok: false, field: "source" });
+    const logs = asked({ accessLogs: true, sockets: false, tls: true, duty: "x", bodies: true });
+    expect(logs).toMatchObject({ source: ["access_log"] });
+    for (const field of ["tls", "bodies", "tls_duty_percent"]) expect(logs).not.toHaveProperty(field);
+  });
+
+  it("are in the command", () => {
+    const cli = (change: Partial<TaskForm>) => {
+      const result = specOf({ ...form, ...change });
+      return result.ok ? asCli(result.spec) : null;
+    };
+    expect(cli({})).toBe("profiler-agent requests --all --duration 30s");
+    expect(cli({ tls: true, duty: "20" })).toBe(
+      "profiler-agent requests --all --duration 30s --tls --tls-duty 20",
+    );
+    expect(cli({ accessLogs: true, tls: true })).toBe(
+      "profiler-agent requests --all --duration 30s --source access-log,sockets,tls",
+    );
+  });
+
+  it("have a cost each, and access logs need no probe", () => {
+    const input = {
+      kind: "requests" as const,
+      hertz: 99,
+      cores: 1,
+      sampled: false,
+      timed: false,
+      tlsPercent: 100,
+      programs: [],
+    };
+    expect(costLines({ ...input, sources: ["access_log"] })[0]?.text).toContain("decode each request");
+    expect(costLines({ ...input, sources: ["access_log", "sockets", "tls"] })).toHaveLength(3);
+    const kinds = kindStatuses([
+      { name: "network_send", state: "unavailable", reason: "no BTF", minimum_kernel: "6.3" },
+    ]);
+    const remarks = (change: Partial<TaskForm>) => {
+      const result = specOf({ ...form, ...change });
+      const specs = result.ok ? [result.spec] : [];
+      return remarksOn({ specs, meta: META, tasks: [], kinds, matched: [member(7)], isMatched: true });
+    };
+    expect(remarks({})).toMatchObject([{ weight: "refusal" }]);
+    expect(remarks({ accessLogs: true, sockets: false })).toEqual([]);
   });
 });
 

@@ -125,6 +125,8 @@ describe("a network task", () => {
     mode: "",
     minWait: "",
     maxWait: "",
+    accessLogs: false,
+    sockets: true,
     tls: false,
     duty: "100",
     bodies: false,

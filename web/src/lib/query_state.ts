@@ -33,7 +33,7 @@ export type DiffNorm = "share" | "rate";
 /** Edges as the map of the node, as that of one pod, or as a table; empty for what the page is for. */
 export type NetView = "" | "pods" | "map" | "table";
 /** What is shown of a task of requests. */
-export type RequestsTab = "operations" | "samples" | "sidecars" | "connections";
+export type RequestsTab = "operations" | "samples" | "sidecars" | "access_logs" | "connections";
 export type NetProtocol = "all" | "tcp" | "unix";
 
 export interface PageState {
@@ -219,7 +219,13 @@ const VIEWS: readonly View[] = [
   "diagnosis",
   "compare-checkups",
 ];
-const REQUESTS_TABS: readonly RequestsTab[] = ["operations", "samples", "sidecars", "connections"];
+const REQUESTS_TABS: readonly RequestsTab[] = [
+  "operations",
+  "samples",
+  "sidecars",
+  "access_logs",
+  "connections",
+];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
 const PROCESS_ID = /^\d{1,10}-\d{1,20}$/;

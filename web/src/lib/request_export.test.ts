@@ -10,6 +10,7 @@ it("each operation is a line, the unknown is empty, and text stays text", () => 
         operation({
           edge: { ...EDGE, client: { ...EDGE.client, container: "c0" } },
           method: '=cmd|"x"',
+          source: "access_log",
           latency_ns: values(),
           errors_by_class: { client: 2, server: 0, broken: 0 },
         }),
@@ -33,6 +34,8 @@ it("each operation is a line, the unknown is empty, and text stays text", () => 
   ).toEqual(['"c0"', '"web-0"', '"web"']);
   expect(cell(first!, "server_pod")).toBe("");
   expect(cell(second!, "client_pod")).toBe("");
+  expect(cell(first!, "source")).toBe('"access_log"');
+  expect(cell(second!, "source")).toBe('"sockets"');
   expect(cell(second!, "client")).toBe("");
   expect(cell(second!, "route")).toBe("");
   expect(cell(second!, "other")).toBe('"true"');

@@ -1,14 +1,25 @@
 import { expect, it } from "vitest";
 import { partsChip } from "./quality";
 import { encryptedConnections, requestQuality } from "./request_quality";
-import { answer, EDGE } from "./requests_testing";
+import { answer, EDGE, logged, loggingEnvoy } from "./requests_testing";
 
 const said = (change: Parameters<typeof answer>[0] = {}, tls = false) =>
-  requestQuality(answer(change), tls).map(({ title, text, poor }) => `${title}: ${text}${poor ? " !" : ""}`);
+  requestQuality(answer(change), tls ? ["sockets", "tls"] : ["sockets"]).map(
+    ({ title, text, poor }) => `${title}: ${text}${poor ? " !" : ""}`,
+  );
 
 it("says that nothing was lost when nothing was", () => {
   expect(said()).toEqual(["Losses: nothing lost", "Sampled: every connection", "Undecoded: nothing"]);
   expect(said({}, true)).toContain("TLS without a socket: nothing");
+});
+
+it("says nothing of sockets where access logs are the only source", () => {
+  const parts = requestQuality(answer({ access_logs: logged(loggingEnvoy({ missing: 4 })) }), ["access_log"]);
+  expect(parts.map(({ title, text }) => `${title}: ${text}`)).toEqual([
+    "Access logs: 4 of 1,004 requests missing",
+  ]);
+  const both = requestQuality(answer({ access_logs: logged() }), ["access_log", "sockets"]);
+  expect(both.map(({ title }) => title)).toEqual(["Access logs", "Losses", "Sampled", "Undecoded"]);
 });
 
 it("says everything that is missing", () => {
@@ -102,12 +113,14 @@ it("marks what counts hardly depend on by no colour, and the button says the wor
   const { incomplete } = answer();
   const few = { connections_by_protocol, incomplete: { ...incomplete, undecoded_bytes: 4900 } };
   expect(said(few)).toContain("Undecoded: 4.8 KiB");
-  expect(partsChip(requestQuality(answer(few), false))).toMatchObject({
+  expect(partsChip(requestQuality(answer(few), ["sockets"]))).toMatchObject({
     text: "Quality: good",
     poor: false,
   });
   const many = { ...few, lost: 3, incomplete: { ...incomplete, undecoded_connections: 90 } };
   expect(said(many)).toContain("Undecoded: 90 connections !");
-  expect(partsChip(requestQuality(answer(many), false)).text).toBe("▲ Losses: 3 pieces lost and 1 more");
-  expect(partsChip(requestQuality(answer({ window: null }), false)).text).toBe("Quality: none yet");
+  expect(partsChip(requestQuality(answer(many), ["sockets"])).text).toBe(
+    "▲ Losses: 3 pieces lost and 1 more",
+  );
+  expect(partsChip(requestQuality(answer({ window: null }), ["sockets"])).text).toBe("Quality: none yet");
 });

@@ -1,7 +1,8 @@
 // How good a result of requests is: everything that was lost, left out or not understood, in words.
 
-import type { TaskRequests } from "../api/types";
+import type { RequestSource, TaskRequests } from "../api/types";
 import { bytes, count, plural } from "./format";
+import { loggedQuality } from "./logged_requests";
 import type { QualityPart } from "./quality";
 import { protocolTitle } from "./requests";
 
@@ -173,8 +174,21 @@ function rarer(answer: TaskRequests): QualityPart[] {
   return parts;
 }
 
-/** `tls`: the task reads plaintext at TLS libraries. */
-export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[] {
+/** What was lost or not understood of what is moved over sockets. */
+function socketParts(answer: TaskRequests, tls: boolean): QualityPart[] {
+  const unbound = unboundPart(answer, tls);
+  const duty = dutyPart(answer);
+  return [
+    lossPart(answer),
+    samplingPart(answer),
+    ...(duty === null ? [] : [duty]),
+    undecodedPart(answer),
+    ...(unbound === null ? [] : [unbound]),
+  ];
+}
+
+/** `sources`: where the task looks for requests. */
+export function requestQuality(answer: TaskRequests, sources: readonly RequestSource[]): QualityPart[] {
   if (answer.damaged)
     return [
       {
@@ -193,14 +207,9 @@ export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[
         poor: false,
       },
     ];
-  const unbound = unboundPart(answer, tls);
-  const duty = dutyPart(answer);
   return [
-    lossPart(answer),
-    samplingPart(answer),
-    ...(duty === null ? [] : [duty]),
-    undecodedPart(answer),
-    ...(unbound === null ? [] : [unbound]),
+    ...(answer.access_logs === null ? [] : loggedQuality(answer.access_logs)),
+    ...(sources.includes("sockets") ? socketParts(answer, sources.includes("tls")) : []),
     ...rarer(answer),
   ];
 }

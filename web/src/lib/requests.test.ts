@@ -70,6 +70,15 @@ describe("operations", () => {
     expect(new Set([one, ...others]).size).toBe(others.length + 1);
   });
 
+  it("are found by their source, and sorted by it", () => {
+    const reported = operation({ source: "access_log" });
+    expect(matchesOperation(reported, { ...ALL, q: "access log" })).toBe(true);
+    expect(matchesOperation(operation(), { ...ALL, q: "access log" })).toBe(false);
+    expect(matchesSample(sample({ source: "access_log" }), { ...ALL, q: "access log" })).toBe(true);
+    const rows = operationRows(answer({ operations: [operation(), reported] }));
+    expect(rows.toSorted(compareOperations("source"))[0]?.operation).toBe(reported);
+  });
+
   it("inside TLS have the rate of the time in which it was read", () => {
     const window = { from_ns: 0, to_ns: 10e9 };
     const plaintext = { attached_percent: 25, attached_ns: 2.5e9 } as RequestPlaintext;

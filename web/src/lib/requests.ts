@@ -17,6 +17,7 @@ import { endName } from "./edges";
 import { hashText } from "./flame_index";
 import { count, duration } from "./format";
 import { selectorMeans } from "./pod_selector";
+import { sourceTitle } from "./request_source";
 
 const PROTOCOLS: Readonly<Record<string, string>> = {
   http1: "HTTP/1",
@@ -140,12 +141,13 @@ export function matchesOperation(operation: RequestOperation, filter: RequestFil
   if (filter.protocol !== "" && operation.protocol !== filter.protocol) return false;
   if (filter.failingOnly && operation.errors === 0) return false;
   if (filter.edge !== "" && operation.edge?.id !== filter.edge) return false;
-  const { edge, protocol, tls, statuses } = operation;
+  const { edge, protocol, tls, source, statuses } = operation;
   const text = [
     edgeText(edge, filter.named),
     protocol,
     protocolTitle(protocol),
     tls ? "tls" : "plain",
+    sourceTitle(source),
     operationName(operation),
     ...Object.keys(statuses),
   ];
@@ -161,12 +163,13 @@ export function matchesSample(sample: RequestSample, filter: RequestFilter): boo
   if (filter.protocol !== "" && sample.protocol !== filter.protocol) return false;
   if (filter.failingOnly && !hasFailed(sample.outcome)) return false;
   if (filter.edge !== "" && sample.edge?.id !== filter.edge) return false;
-  const { edge, protocol, tls, method, route, path, authority, status, trace, headers } = sample;
+  const { edge, protocol, tls, source, method, route, path, authority, status, trace, headers } = sample;
   const text = [
     edgeText(edge, filter.named),
     protocol,
     protocolTitle(protocol),
     tls ? "tls" : "plain",
+    sourceTitle(source),
     method ?? "",
     route ?? "",
     path ?? "",
@@ -186,6 +189,7 @@ const OPERATION_VALUES: Readonly<Record<string, (row: OperationRow) => number | 
   client: ({ operation }) => (operation.edge === null ? "" : endName(operation.edge.client).toLowerCase()),
   server: ({ operation }) => (operation.edge === null ? "" : endName(operation.edge.server).toLowerCase()),
   protocol: ({ operation }) => `${operation.protocol} ${operation.tls ? 1 : 0}`,
+  source: ({ operation }) => sourceTitle(operation.source),
   method: ({ operation }) => operation.method ?? "",
   route: ({ operation }) => operation.route ?? "",
   count: ({ operation }) => operation.count,
@@ -253,6 +257,7 @@ const SAMPLE_VALUES: Readonly<Record<string, (row: SampleRow) => number | string
   begin: ({ sample }) => sample.begin_ns,
   edge: ({ sample }) => edgeName(sample.edge).toLowerCase(),
   protocol: ({ sample }) => `${sample.protocol} ${sample.tls ? 1 : 0}`,
+  source: ({ sample }) => sourceTitle(sample.source),
   method: ({ sample }) => sample.method ?? "",
   path: ({ sample }) => pathText(sample),
   status: ({ sample }) => statusText(sample),

@@ -2,6 +2,8 @@
 
 import type {
   EdgeEnd,
+  LoggedRequests,
+  LoggingEnvoy,
   RequestCount,
   RequestEdge,
   RequestOperation,
@@ -63,6 +65,7 @@ export function operation(change: Partial<RequestOperation> = {}): RequestOperat
     edge: EDGE,
     protocol: "http1",
     tls: false,
+    source: "sockets",
     method: "GET",
     route: "/cart/{n}",
     other: false,
@@ -107,6 +110,7 @@ export function sample(change: Partial<RequestSample> = {}): RequestSample {
     edge: EDGE,
     protocol: "http1",
     tls: false,
+    source: "sockets",
     method: "GET",
     route: "/cart/{n}",
     path: null,
@@ -149,6 +153,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     latency: [],
     over_time: null,
     sidecars: [],
+    access_logs: null,
     unbound_bytes: 0,
     lost: 0,
     sampled_one_of: 1,
@@ -170,4 +175,30 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     containers: {},
     ...change,
   };
+}
+
+/** An Envoy that reports requests by its access log. */
+export function loggingEnvoy(change: Partial<LoggingEnvoy> = {}): LoggingEnvoy {
+  return {
+    process: end("envoy", 8),
+    claimed: false,
+    node_id: "",
+    requests: 1000,
+    connections: 0,
+    retried: 0,
+    retries: 0,
+    missing: 0,
+    phases: [],
+    flags: [],
+    details: [],
+    tls: [],
+    upstreams: [],
+    of_other_upstreams: 0,
+    ...change,
+  };
+}
+
+/** What Envoys report, and nothing that was left out. */
+export function logged(...envoys: readonly LoggingEnvoy[]): LoggedRequests {
+  return { envoys, seen_twice: 0, left_out: 0, of_other_envoys: 0 };
 }

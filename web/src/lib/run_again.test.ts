@@ -21,6 +21,7 @@ function task(change: object): Task {
 }
 
 const REQUESTS = {
+  source: ["sockets", "tls"],
   tls: true,
   tls_duty_percent: 20,
   bodies: true,
@@ -49,6 +50,17 @@ describe("a task that runs once more", () => {
       }),
     ],
     ["requests", task({ kind: "requests", requests: REQUESTS })],
+    [
+      "requests of access logs too",
+      task({ kind: "requests", requests: { ...REQUESTS, source: ["access_log", "sockets", "tls"] } }),
+    ],
+    [
+      "requests of access logs",
+      task({
+        kind: "requests",
+        requests: { ...REQUESTS, source: ["access_log"], tls: false, tls_duty_percent: 100, bodies: false },
+      }),
+    ],
   ];
 
   it("asks for what it asked for, and so does its form", () => {
@@ -68,6 +80,21 @@ describe("a task that runs once more", () => {
     expect(unseenOf(task({ kind: "requests", requests: REQUESTS }))).toEqual({
       rules: REQUESTS.rules,
       capture_bytes: 4096,
+    });
+  });
+
+  it("asks for nothing of sockets where access logs are the only source", () => {
+    const requests = { ...REQUESTS, source: ["access_log"] };
+    expect(specAgain(task({ kind: "requests", requests }))).toEqual({
+      kind: "requests",
+      target: { pids: [7, 8] },
+      duration_s: 30,
+      frequency_hz: 499,
+      wakers: false,
+      source: ["access_log"],
+      raw_paths: true,
+      samples: "all",
+      rules: REQUESTS.rules,
     });
   });
 

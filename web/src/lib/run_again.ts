@@ -1,6 +1,7 @@
 // A task that ran once more: as it was asked for, or as a form to change something of it.
 
-import type { Task, TaskSpec } from "../api/types";
+import type { RequestSettings, Task, TaskSpec } from "../api/types";
+import { sourcesAsked } from "./request_source";
 import { NEW_FORM, NO_SELECTOR, type TargetKind, type TaskForm } from "./task_spec";
 
 /** What a form has no field for, and is asked for all the same. */
@@ -9,9 +10,18 @@ export type Unseen = Pick<TaskSpec, "rules" | "capture_bytes" | "event_loop">;
 export function unseenOf({ requests, event_loop }: Task): Unseen {
   return {
     ...(event_loop === null ? {} : { event_loop }),
-    ...(requests === null ? {} : { capture_bytes: requests.capture_bytes }),
+    // Of sockets alone.
+    ...(requests?.source.includes("sockets") ? { capture_bytes: requests.capture_bytes } : {}),
     ...(requests === null || requests.rules.length === 0 ? {} : { rules: requests.rules }),
   };
+}
+
+function captureAgain(settings: RequestSettings): Partial<TaskSpec> {
+  const { source, tls, tls_duty_percent, bodies, raw_paths, samples } = settings;
+  const kept = { raw_paths, samples };
+  if (!source.includes("sockets")) return { source, ...kept };
+  const asked = source.includes("access_log") ? { source } : { tls };
+  return { ...asked, tls_duty_percent, bodies, ...kept };
 }
 
 /** What was asked for; null for a file, which was never asked for. */
@@ -28,15 +38,7 @@ export function specAgain(task: Task): TaskSpec | null {
     ...(waits.off_cpu_mode === null ? {} : { off_cpu_mode: waits.off_cpu_mode }),
     ...(waits.min_wait_ns > 0 ? { min_wait_ns: waits.min_wait_ns } : {}),
     ...(waits.max_wait_ns === null ? {} : { max_wait_ns: waits.max_wait_ns }),
-    ...(requests === null
-      ? {}
-      : {
-          tls: requests.tls,
-          tls_duty_percent: requests.tls_duty_percent,
-          bodies: requests.bodies,
-          raw_paths: requests.raw_paths,
-          samples: requests.samples,
-        }),
+    ...(requests === null ? {} : captureAgain(requests)),
     ...unseenOf(task),
   };
 }
@@ -67,6 +69,7 @@ function targetFields(target: Task["target"]): Partial<TaskForm> & { readonly ta
 export function formAgain(task: Task): TaskForm | null {
   const spec = specAgain(task);
   if (spec === null) return null;
+  const sources = sourcesAsked(spec);
   const milliseconds = (ns: number | null | undefined): string => (ns == null ? "" : String(ns / 1e6));
   return {
     ...NEW_FORM,
@@ -80,7 +83,9 @@ export function formAgain(task: Task): TaskForm | null {
     mode: spec.off_cpu_mode ?? "",
     minWait: milliseconds(spec.min_wait_ns),
     maxWait: milliseconds(spec.max_wait_ns),
-    tls: spec.tls ?? false,
+    accessLogs: sources.includes("access_log"),
+    sockets: sources.includes("sockets"),
+    tls: sources.includes("tls"),
     duty: String(spec.tls_duty_percent ?? 100),
     bodies: spec.bodies ?? false,
     rawPaths: spec.raw_paths ?? false,

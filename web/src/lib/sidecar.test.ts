@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { RequestSidecar, SidecarTimes } from "../api/types";
 import { values } from "./requests_testing";
-import { classShares, headerText, splitPieces, splitText, trustedPairs } from "./sidecar";
+import { classShares, headerText, isLogged, splitPieces, splitText, trustedPairs } from "./sidecar";
 
 const TIMES: SidecarTimes = {
   inside_ns: values([300, 300, 1]),
@@ -36,6 +36,14 @@ it("pairs that order decided are told and not trusted", () => {
   ]);
   expect(trustedPairs({ pairs })).toBe(60);
   expect(trustedPairs({ pairs: [] })).toBe(0);
+});
+
+it("pairs that the process reports itself are trusted, and it is said", () => {
+  const pairs = [{ class: "access_log", pairs: 9, share: 1, times: TIMES }] as RequestSidecar["pairs"];
+  expect(classShares({ pairs })).toMatchObject([{ title: "access log", trusted: true }]);
+  expect(trustedPairs({ pairs })).toBe(9);
+  expect(isLogged({ pairs })).toBe(true);
+  expect(isLogged({ pairs: [] })).toBe(false);
 });
 
 it("the header stands beside what was measured", () => {

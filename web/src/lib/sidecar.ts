@@ -68,6 +68,10 @@ export function splitText(pieces: readonly SplitPiece[]): string {
 }
 
 const CLASSES: Readonly<Record<MatchClass, { readonly title: string; readonly help: string }>> = {
+  access_log: {
+    title: "access log",
+    help: "The process itself reports both in one entry of its access log",
+  },
   request_id: {
     title: "request id",
     help: "Both have the same x-request-id, and no other request of that time has it",
@@ -117,4 +121,9 @@ export function headerText({ upstream_header }: Pick<RequestSidecar, "upstream_h
   const { pairs, header_ms, measured_ns, agreeing } = upstream_header;
   const said = duration((header_ms / pairs) * 1e6);
   return `the process says ${said} on average in x-envoy-upstream-service-time, ${duration(measured_ns / pairs)} were measured; ${percent(agreeing, pairs)} of ${count(pairs)} pairs agree within 2 ms`;
+}
+
+/** Whether its times are those that the process itself reports. */
+export function isLogged({ pairs }: Pick<RequestSidecar, "pairs">): boolean {
+  return pairs.length > 0 && pairs.every((found) => found.class === "access_log");
 }

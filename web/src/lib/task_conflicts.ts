@@ -2,6 +2,7 @@
 
 import type { Meta, Process, Task, TaskKind, TaskSpec } from "../api/types";
 import type { KindStatus } from "./kind_probes";
+import { sourcesAsked } from "./request_source";
 
 export interface Remark {
   /** A refusal comes from the agent for sure; a note is worth knowing. */
@@ -70,11 +71,15 @@ function places({ specs, meta, tasks }: ConflictInput): Remark[] {
   return remarks;
 }
 
+/** Access logs come without probes. */
+const usesProbes = (spec: TaskSpec): boolean =>
+  spec.kind !== "requests" || sourcesAsked(spec).includes("sockets");
+
 /** Everything to say, refusals first. */
 export function remarksOn(input: ConflictInput): Remark[] {
   const { specs, kinds, matched, isMatched } = input;
   const remarks: Remark[] = [];
-  for (const spec of specs) {
+  for (const spec of specs.filter(usesProbes)) {
     const status = kinds.find(({ kind }) => kind === spec.kind);
     if (status?.state === "impossible")
       remarks.push({ weight: "refusal", text: `${status.title} is not possible here: ${status.reason}.` });

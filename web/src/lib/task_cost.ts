@@ -1,6 +1,6 @@
 // What a task will cost before it runs, and where each number comes from.
 
-import type { BpfProgram, KernelProgram, TaskKind } from "../api/types";
+import type { BpfProgram, KernelProgram, RequestSource, TaskKind } from "../api/types";
 import { roughly } from "./estimate";
 import { plural } from "./format";
 
@@ -23,6 +23,8 @@ const DOCUMENTED = {
   dear_stop_us: 10,
   /** Calls of a TLS library for a request, at each end that is TLS. */
   tls_calls: 4,
+  /** One entry of Envoy's own protocol. */
+  entry_us: 1,
   agent_percent: "0.6 to 2.7",
 } as const;
 
@@ -58,7 +60,9 @@ export interface CostInput {
   readonly cores: number | null;
   readonly sampled: boolean;
   readonly timed: boolean;
-  /** Part of the time in percent in which TLS libraries are watched; 0 is never. */
+  /** Where requests are looked for. */
+  readonly sources: readonly RequestSource[];
+  /** Part of the time in percent in which TLS libraries are watched, if they are. */
   readonly tlsPercent: number;
   readonly programs: readonly (BpfProgram | KernelProgram)[];
 }
@@ -96,6 +100,18 @@ function tls(percent: number): CostLine {
   };
 }
 
+const SOURCES: Readonly<Record<RequestSource, (input: CostInput) => CostLine>> = {
+  access_log: () => ({
+    text: `under ${DOCUMENTED.entry_us} µs of one core to decode each request that Envoys report`,
+    how: `Receiving the entries comes on top of that. No program runs in the kernel, and the Envoys write their access logs anyway (docs/access-logs.md, another machine)`,
+  }),
+  sockets: () => ({
+    text: "a quarter of one CPU at most",
+    how: "Each read and write of a connection runs a program that copies its first bytes; above that, connections are sampled, and the result says so",
+  }),
+  tls: ({ tlsPercent }) => tls(tlsPercent),
+};
+
 /** One line for each part of the cost. */
 export function costLines(input: CostInput): CostLine[] {
   const agent: CostLine = {
@@ -120,12 +136,6 @@ export function costLines(input: CostInput): CostLine[] {
         },
       ];
     case "requests":
-      return [
-        {
-          text: "a quarter of one CPU at most",
-          how: "Each read and write of a connection runs a program that copies its first bytes; above that, connections are sampled, and the result says so",
-        },
-        ...(input.tlsPercent > 0 ? [tls(input.tlsPercent)] : []),
-      ];
+      return input.sources.map((source) => SOURCES[source](input));
   }
 }

@@ -5,6 +5,7 @@ import type {
   OffCpuMode,
   PodSelector,
   Process,
+  RequestSource,
   SamplesKept,
   Target,
   Task,
@@ -12,6 +13,7 @@ import type {
   TaskSpec,
 } from "../api/types";
 import { selectorMeans, selectorOption, selectorText } from "./pod_selector";
+import { sourcesAsked } from "./request_source";
 
 export type TargetKind = "pids" | "pod" | "kubernetes" | "container" | "comm" | "cgroup" | "netns" | "all";
 
@@ -46,7 +48,11 @@ export interface TaskForm {
   /** Milliseconds, as typed; empty is no bound. */
   readonly minWait: string;
   readonly maxWait: string;
-  /** Plaintext at TLS libraries too; for kind requests, as what follows. */
+  /** Requests from the access logs of Envoys; for kind requests, as what follows. */
+  readonly accessLogs: boolean;
+  /** Requests from what is moved over sockets. */
+  readonly sockets: boolean;
+  /** Plaintext at TLS libraries too; with sockets only. */
   readonly tls: boolean;
   /** Percent of the time, as typed. */
   readonly duty: string;
@@ -103,6 +109,8 @@ export const NEW_FORM: TaskForm = {
   mode: "",
   minWait: "",
   maxWait: "",
+  accessLogs: false,
+  sockets: true,
   tls: false,
   duty: "100",
   bodies: false,
@@ -167,14 +175,25 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
   }
 }
 
+/** Where requests are asked for, in the order that the agent gives. */
+function sourcesOfForm({ accessLogs, sockets, tls }: TaskForm): RequestSource[] {
+  return [
+    ...(accessLogs ? (["access_log"] as const) : []),
+    ...(sockets ? (["sockets"] as const) : []),
+    ...(sockets && tls ? (["tls"] as const) : []),
+  ];
+}
+
 /** What is asked of requests, without what is so anyway; null for a duty that is none. */
-function captureOf({ tls, duty, bodies, rawPaths, samples }: TaskForm): Partial<TaskSpec> | null {
+function captureOf(form: TaskForm): Partial<TaskSpec> | null {
+  const { accessLogs, sockets, duty, bodies, rawPaths, samples } = form;
+  const tls = sockets && form.tls;
   const percent = wholeNumber(duty);
   if (tls && (percent === null || percent < 1 || percent > 100)) return null;
   return {
-    ...(tls ? { tls } : {}),
+    ...(accessLogs ? { source: sourcesOfForm(form) } : tls ? { tls } : {}),
     ...(tls && percent !== null && percent < 100 ? { tls_duty_percent: percent } : {}),
-    ...(bodies ? { bodies: true } : {}),
+    ...(sockets && bodies ? { bodies: true } : {}),
     ...(rawPaths ? { raw_paths: true } : {}),
     ...(samples === "all" ? { samples } : {}),
   };
@@ -201,6 +220,8 @@ export function specOf(form: TaskForm, matched: readonly Process[] = []): FormRe
   const [least, most] = waits ? [waitBound(form.minWait), waitBound(form.maxWait)] : [null, null];
   if (least === undefined) return { ok: false, field: "min_wait_ns", detail: "a number of milliseconds" };
   if (most === undefined) return { ok: false, field: "max_wait_ns", detail: "a number of milliseconds" };
+  if (form.kind === "requests" && !form.sockets && !form.accessLogs)
+    return { ok: false, field: "source", detail: "pick at least one source of requests" };
   const capture = form.kind === "requests" ? captureOf(form) : {};
   if (capture === null)
     return { ok: false, field: "tls_duty_percent", detail: "a whole number of percent, 1 to 100" };
@@ -301,8 +322,11 @@ export function asCli(spec: TaskSpec): string | null {
     if (spec.kind === "network")
       return `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
     const duty = spec.tls_duty_percent === undefined ? "" : ` --tls-duty ${spec.tls_duty_percent}`;
+    const sources = sourcesAsked(spec);
+    const names = sources.map((source) => source.replace("_", "-")).join(",");
     const capture = [
-      spec.tls ? ` --tls${duty}` : "",
+      sources.includes("access_log") ? ` --source ${names}` : spec.tls ? " --tls" : "",
+      sources.includes("tls") ? duty : "",
       spec.bodies ? " --bodies" : "",
       spec.raw_paths ? " --raw-paths" : "",
       spec.samples === "all" ? " --samples all" : "",

@@ -1,5 +1,6 @@
-// What a task of requests looks for, in the create dialog.
+// Where a task of requests looks for them, and what it keeps, in the create dialog.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { TaskForm } from "../lib/task_spec";
@@ -42,6 +43,29 @@ function useAllowed(): Allowances {
   return allowed;
 }
 
+/** Whether access logs of Envoys are received. */
+function useReceived(): Allowed {
+  const [received, setReceived] = useState<Allowed>("asking");
+  useEffect(() => {
+    const stop = new AbortController();
+    api.accessLogs(stop.signal).then(
+      ({ is_on }) => setReceived(is_on ? "yes" : "no"),
+      () => {
+        if (!stop.signal.aborted) setReceived("unknown");
+      },
+    );
+    return () => stop.abort();
+  }, []);
+  return received;
+}
+
+const LOGS_TEXT: Readonly<Record<Allowed, string>> = {
+  asking: "Asking whether the agent receives them…",
+  yes: "What Envoys report: phases, response flags and upstream hosts, also inside TLS. No probes.",
+  no: "The agent was started without --access-logs.",
+  unknown: "It is not known whether this agent receives them.",
+};
+
 const TLS_TEXT: Readonly<Record<Allowed, string>> = {
   asking: "Asking whether the agent allows it…",
   yes: "The target pays 0.7 to 10 µs at each read and write of its TLS library, as long as this is on. Each use is logged.",
@@ -61,32 +85,76 @@ function captureText({ samples, rawPaths, bodies }: TaskForm): string {
   return `${kept}${rawPaths ? ", raw paths" : ""}${bodies ? ", bodies" : ""}`;
 }
 
-export function CaptureFields({ form, change, failure }: Props) {
-  // What is not as usual is shown, and so is what is wrong.
-  const [isUnusual] = useState(form.samples === "all" || form.rawPaths || form.bodies);
-  const isOpen = isUnusual || failure?.field === "bodies";
-  const { allow_tls_capture: allowed, allow_bodies: bodiesAllowed } = useAllowed();
-  const isRefused = (it: Allowed) => it === "no" || it === "unknown";
+const isRefused = (it: Allowed): boolean => it === "no" || it === "unknown";
+
+/** Takes out of the form what cannot be asked for; returns what can. */
+function usePossible({ form, change }: Props): Allowances & { readonly received: Allowed } {
+  const received = useReceived();
+  const { allow_tls_capture, allow_bodies } = useAllowed();
   useEffect(() => {
-    if (isRefused(allowed) && form.tls) change({ tls: false });
-    if (isRefused(bodiesAllowed) && form.bodies) change({ bodies: false });
-  }, [allowed, bodiesAllowed, form.tls, form.bodies]);
+    if (isRefused(allow_tls_capture) && form.tls) change({ tls: false });
+    if (isRefused(allow_bodies) && form.bodies) change({ bodies: false });
+    if (isRefused(received) && form.accessLogs) change({ accessLogs: false });
+  }, [allow_tls_capture, allow_bodies, received, form.tls, form.bodies, form.accessLogs]);
+  return { allow_tls_capture, allow_bodies, received };
+}
+
+function SourceBox(props: {
+  id: string;
+  title: string;
+  text: string;
+  checked: boolean;
+  disabled: boolean;
+  set: (checked: boolean) => void;
+  children?: ComponentChildren;
+}) {
+  const { id, title, text, checked, disabled, set, children } = props;
   return (
-    <div class="two-fields" data-capture>
-      <div class="field">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={form.tls}
-            disabled={allowed !== "yes"}
-            aria-describedby="tls-allowed"
-            onChange={(event) => change({ tls: event.currentTarget.checked })}
-          />
-          Decode TLS
-        </label>
-        <p class="muted small" id="tls-allowed">
-          {TLS_TEXT[allowed]}
-        </p>
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={checked}
+          disabled={disabled}
+          aria-describedby={id}
+          onChange={(event) => set(event.currentTarget.checked)}
+        />
+        {title}
+      </label>
+      <p class="muted small" id={id}>
+        {text}
+      </p>
+      {children}
+    </>
+  );
+}
+
+function Sources({
+  form,
+  change,
+  failure,
+  allowed,
+  received,
+}: Props & { readonly allowed: Allowed; readonly received: Allowed }) {
+  return (
+    <fieldset class="field sources">
+      <legend>Requests from</legend>
+      <SourceBox
+        id="source-sockets"
+        title="Sockets"
+        text="Decoded from what is moved over connections."
+        checked={form.sockets}
+        disabled={false}
+        set={(sockets) => change(sockets ? { sockets } : { sockets, tls: false, bodies: false })}
+      />
+      <SourceBox
+        id="tls-allowed"
+        title="TLS libraries"
+        text={TLS_TEXT[allowed]}
+        checked={form.tls}
+        disabled={allowed !== "yes" || !form.sockets}
+        set={(tls) => change({ tls })}
+      >
         <div class="inline-field" hidden={!form.tls}>
           <label for="tls-duty">TLS duty, %</label>
           <input
@@ -98,9 +166,31 @@ export function CaptureFields({ form, change, failure }: Props) {
             onInput={(event) => change({ duty: event.currentTarget.value })}
           />
         </div>
-        <FieldError failure={failure} field="tls_duty_percent" />
-        <FieldError failure={failure} field="tls" />
-      </div>
+      </SourceBox>
+      <FieldError failure={failure} field="tls_duty_percent" />
+      <FieldError failure={failure} field="tls" />
+      <SourceBox
+        id="logs-received"
+        title="Envoy access logs"
+        text={LOGS_TEXT[received]}
+        checked={form.accessLogs}
+        disabled={received !== "yes"}
+        set={(accessLogs) => change({ accessLogs })}
+      />
+      <FieldError failure={failure} field="source" />
+    </fieldset>
+  );
+}
+
+export function CaptureFields(props: Props) {
+  const { form, change, failure } = props;
+  // What is not as usual is shown, and so is what is wrong.
+  const [isUnusual] = useState(form.samples === "all" || form.rawPaths || form.bodies);
+  const isOpen = isUnusual || failure?.field === "bodies";
+  const { allow_tls_capture, allow_bodies, received } = usePossible(props);
+  return (
+    <div class="two-fields" data-capture>
+      <Sources {...props} allowed={allow_tls_capture} received={received} />
       <details class="field capture-more" open={isOpen}>
         <summary>
           Capture: <b>{captureText(form)}</b>
@@ -126,14 +216,14 @@ export function CaptureFields({ form, change, failure }: Props) {
           <input
             type="checkbox"
             checked={form.bodies}
-            disabled={bodiesAllowed !== "yes"}
+            disabled={allow_bodies !== "yes" || !form.sockets}
             aria-describedby="bodies-allowed"
             onChange={(event) => change({ bodies: event.currentTarget.checked })}
           />
           Capture bodies
         </label>
         <p class="muted small" id="bodies-allowed">
-          {BODIES_TEXT[bodiesAllowed]}
+          {BODIES_TEXT[allow_bodies]}
         </p>
         <FieldError failure={failure} field="bodies" />
       </details>

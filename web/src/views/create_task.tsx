@@ -56,7 +56,7 @@ function failureOf(problem: Problem): FieldFailure {
   return { field: problem.field ?? null, detail: problem.detail || problem.title, hint: problem.hint };
 }
 
-const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "tls"];
+const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "source", "tls"];
 
 /** Offered when they are asked for. */
 const RARE_TARGETS: ReadonlySet<TargetKind> = new Set(["kubernetes", "comm", "cgroup", "netns"]);

@@ -6,6 +6,7 @@ import { bytes, clock, count, cpu, duration, visible } from "../lib/format";
 import { ceilingText, givenUp, memoryParts, STAGE_TEXT } from "../lib/memory";
 import { meta, self, selfHistory } from "../state/live";
 import { probes } from "../state/probes";
+import { AccessLogsCard } from "./node_access_logs";
 import { ConfigCard, FeaturesCard, SupportCard } from "./node_facts";
 import { MapsCard, ProgramsCard, useKernelPace } from "./node_kernel";
 import { NamesCard } from "./node_names";
@@ -154,6 +155,7 @@ export function NodePage() {
         <MapsCard />
         <FeaturesCard />
         <ProbesCard probes={probes.value} />
+        <AccessLogsCard />
         <NamesCard />
         <ConfigCard />
         <SupportCard />

@@ -4,11 +4,12 @@ import { useMemo } from "preact/hooks";
 import type { RequestEdge, RequestOperation } from "../api/types";
 import { endName } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
+import { namesSource } from "../lib/request_source";
 import { boundsText, meanText, type Percentile, percentileText } from "../lib/request_values";
 import { compareOperations, countText, errorsText, firstByte, type OperationRow } from "../lib/requests";
 import { patchRoute, route } from "../state/route";
 import { ContainerChip } from "./container_name";
-import { ProtocolChip } from "./request_sample";
+import { ProtocolChip, SOURCE_HELP, Source } from "./request_sample";
 import { type Column, VirtualTable } from "./virtual_table";
 
 const DEFAULT_SORT = "-count";
@@ -109,7 +110,16 @@ const COLUMNS: readonly Column<OperationRow>[] = [
     key: "protocol",
     title: "Protocol",
     sortable: true,
-    cell: ({ operation }) => <ProtocolChip protocol={operation.protocol} tls={operation.tls} />,
+    cell: ({ operation }) => (
+      <ProtocolChip protocol={operation.protocol} tls={operation.tls} source={operation.source} />
+    ),
+  },
+  {
+    key: "source",
+    title: "Source",
+    help: SOURCE_HELP,
+    sortable: true,
+    cell: ({ operation }) => <Source source={operation.source} />,
   },
   {
     key: "method",
@@ -199,16 +209,28 @@ const COLUMNS: readonly Column<OperationRow>[] = [
   },
 ];
 
-export function OperationTable({ rows, picked }: { rows: readonly OperationRow[]; picked: string }) {
+const COLUMNS_WITHOUT_SOURCE = COLUMNS.filter(({ key }) => key !== "source");
+
+export function OperationTable({
+  rows,
+  all,
+  picked,
+}: {
+  rows: readonly OperationRow[];
+  /** Those too that the filter leaves out. */
+  all: readonly OperationRow[];
+  picked: string;
+}) {
   const sort = route.value.sort || DEFAULT_SORT;
+  const hasSource = useMemo(() => namesSource(all.map(({ operation }) => operation)), [all]);
   const sorted = useMemo(() => rows.toSorted(compareOperations(sort)), [rows, sort]);
   return (
     <div class="table-box">
       <VirtualTable
         label="Operations"
-        class="operation-table"
+        class={hasSource ? "operation-table with-source" : "operation-table"}
         rows={sorted}
-        columns={COLUMNS}
+        columns={hasSource ? COLUMNS : COLUMNS_WITHOUT_SOURCE}
         rowKey={({ key }) => key}
         sort={sort}
         picked={picked}

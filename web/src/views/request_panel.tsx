@@ -99,6 +99,8 @@ const COUNTED: Readonly<Record<RequestOperation["counted_from"], string>> = {
   none: "counted as another operation, of which the other end knows more",
 };
 
+const LOGGED = "reported by an Envoy in its access log";
+
 export function OperationPanel({
   operation,
   answer,
@@ -121,7 +123,7 @@ export function OperationPanel({
     <aside class="edge-panel request-panel" aria-label="One operation">
       <header>
         <h2 class="sample-name">
-          <ProtocolChip protocol={operation.protocol} tls={operation.tls} />{" "}
+          <ProtocolChip protocol={operation.protocol} tls={operation.tls} source={operation.source} />{" "}
           <span class="mono">{visible(operationName(operation))}</span>{" "}
           <span class="muted">{visible(edgeName(edge))}</span>
         </h2>
@@ -149,7 +151,7 @@ export function OperationPanel({
         </button>
       </header>
       <p class="muted small request-counted">
-        {`${count(operation.count)} requests, ${COUNTED[operation.counted_from]}.`}
+        {`${count(operation.count)} requests, ${operation.source === "access_log" ? LOGGED : COUNTED[operation.counted_from]}.`}
         {edge !== null &&
           edge.original_destination !== null &&
           ` Original destination ${visible(edge.original_destination)}.`}

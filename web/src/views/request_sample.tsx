@@ -2,8 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { EdgeEnd, RequestBody, RequestSample, Task, TaskRequests } from "../api/types";
+import type { EdgeEnd, RequestBody, RequestSample, RequestSource, Task, TaskRequests } from "../api/types";
 import { bytes, count, duration, moment, visible } from "../lib/format";
+import { namesSource, sourceHelp, sourceTitle } from "../lib/request_source";
 import {
   compareSamples,
   edgeName,
@@ -27,9 +28,17 @@ import { type Column, VirtualTable } from "./virtual_table";
 
 const DEFAULT_SORT = "-duration";
 
-export function ProtocolChip({ protocol, tls }: { protocol: string; tls: boolean }) {
+export function ProtocolChip({
+  protocol,
+  tls,
+  source = tls ? "tls" : "sockets",
+}: {
+  protocol: string;
+  tls: boolean;
+  source?: RequestSource;
+}) {
   return (
-    <span class="protocol" title={tls ? "The plaintext was read at a TLS library" : undefined}>
+    <span class="protocol" title={source === "sockets" ? undefined : sourceHelp(source)}>
       {`${visible(protocolTitle(protocol))}${tls ? " · TLS" : ""}`}
     </span>
   );
@@ -72,6 +81,13 @@ const KEPT: Readonly<Record<RequestSample["kept_as"], string>> = {
   all: "all are kept",
 };
 
+/** Of the column that is there where access logs are a source. */
+export const SOURCE_HELP = "Where the request was seen: in an access log, at sockets, or at a TLS library";
+
+export function Source({ source }: { source: RequestSource }) {
+  return <span title={sourceHelp(source)}>{visible(sourceTitle(source))}</span>;
+}
+
 const or = <T,>(value: T | null, show: (value: T) => string): string => (value === null ? "–" : show(value));
 
 const COLUMNS: readonly Column<SampleRow>[] = [
@@ -94,7 +110,14 @@ const COLUMNS: readonly Column<SampleRow>[] = [
     key: "protocol",
     title: "Protocol",
     sortable: true,
-    cell: ({ sample }) => <ProtocolChip protocol={sample.protocol} tls={sample.tls} />,
+    cell: ({ sample }) => <ProtocolChip protocol={sample.protocol} tls={sample.tls} source={sample.source} />,
+  },
+  {
+    key: "source",
+    title: "Source",
+    help: SOURCE_HELP,
+    sortable: true,
+    cell: ({ sample }) => <Source source={sample.source} />,
   },
   { key: "method", title: "Method", sortable: true, cell: ({ sample }) => visible(sample.method ?? "–") },
   {
@@ -142,6 +165,8 @@ const COLUMNS: readonly Column<SampleRow>[] = [
   { key: "kept", title: "Kept as", sortable: true, cell: ({ sample }) => KEPT[sample.kept_as] },
 ];
 
+const COLUMNS_WITHOUT_SOURCE = COLUMNS.filter(({ key }) => key !== "source");
+
 export function SampleTable({
   rows,
   all,
@@ -159,6 +184,7 @@ export function SampleTable({
   const { sort: wanted, sample: picked, q, speaks, failing, edge } = route.value;
   const sort = wanted || DEFAULT_SORT;
   const sorted = useMemo(() => rows.toSorted(compareSamples(sort)), [rows, sort]);
+  const hasSource = useMemo(() => namesSource(answer.samples), [answer]);
   const open = picked === "" ? undefined : all.find(({ key }) => key === picked);
   if (rows.length === 0) {
     const filtered = q !== "" || speaks !== "" || failing || edge !== "";
@@ -180,9 +206,9 @@ export function SampleTable({
       <div class="table-box">
         <VirtualTable
           label="Single requests"
-          class="sample-table"
+          class={hasSource ? "sample-table with-source" : "sample-table"}
           rows={sorted}
-          columns={COLUMNS}
+          columns={hasSource ? COLUMNS : COLUMNS_WITHOUT_SOURCE}
           rowKey={({ key }) => key}
           sort={sort}
           picked={picked}
@@ -298,9 +324,13 @@ function SamplePanel(props: {
             <Pair title="Client's end" help="As it was seen">
               <code>{visible(sample.client)}</code>
             </Pair>
-            <Pair title="Seen by" help="Who moved its first byte">
-              {`the ${sample.seen_by}: pid ${sample.pid}${sample.tid === null ? "" : `, thread ${sample.tid}`}`}
-            </Pair>
+            {sample.source === "access_log" ? (
+              <Pair title="Source">{sourceHelp(sample.source)}</Pair>
+            ) : (
+              <Pair title="Seen by" help="Who moved its first byte">
+                {`the ${sample.seen_by}: pid ${sample.pid}${sample.tid === null ? "" : `, thread ${sample.tid}`}`}
+              </Pair>
+            )}
             <Pair title="Authority">{visible(authority ?? "not seen")}</Pair>
             <Pair title="Path">
               {path === null ? (
@@ -321,9 +351,11 @@ function SamplePanel(props: {
             {messages !== null && (
               <Pair title="Messages">{`${count(messages[0])} to the server, ${count(messages[1])} to the client`}</Pair>
             )}
-            <Pair title="Place" help="With HTTP/2 the number of its stream">
-              {`Request no. ${count(sample.stream)} on its connection`}
-            </Pair>
+            {sample.source !== "access_log" && (
+              <Pair title="Place" help="With HTTP/2 the number of its stream">
+                {`Request no. ${count(sample.stream)} on its connection`}
+              </Pair>
+            )}
             <Pair title="Kept as">
               {`${KEPT[sample.kept_as]}${sample.rule === null ? "" : ` ${sample.rule}`}`}
             </Pair>

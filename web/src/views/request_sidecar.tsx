@@ -8,6 +8,7 @@ import { PERCENTILES, percentileText } from "../lib/request_values";
 import {
   classShares,
   headerText,
+  isLogged,
   type SidecarPart,
   sidecarParts,
   splitPieces,
@@ -163,9 +164,11 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
         {`Without a partner: ${count(unmatched_in)} in (no upstream, or not matched), ${count(unmatched_out)} out.`}
         {forgotten > 0 && ` For ${count(forgotten)} there was no room to wait for their other half.`}
       </p>
-      <p class="muted small">
-        {header === null ? "No response had x-envoy-upstream-service-time." : `Cross-check: ${header}.`}
-      </p>
+      {!isLogged(sidecar) && (
+        <p class="muted small">
+          {header === null ? "No response had x-envoy-upstream-service-time." : `Cross-check: ${header}.`}
+        </p>
+      )}
     </section>
   );
 }

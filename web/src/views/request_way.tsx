@@ -27,6 +27,7 @@ const TIED = {
   request_id: "same request id",
   trace_id: "same trace",
   fingerprint: "alike, nothing else fits",
+  access_log: "same entry of the access log",
 };
 /** Of a check-up, where the task itself had no end. */
 const CHECKUP_S = 60;
@@ -52,6 +53,10 @@ function Track({ leg, whole_ns }: { leg: Leg; whole_ns: number }) {
   );
 }
 
+function seenText({ source, seen_by }: RequestSample): string {
+  return source === "access_log" ? "from the access log" : `seen by the ${seen_by}`;
+}
+
 function LegRow({ leg, whole_ns, own, task }: { leg: Leg; whole_ns: number; own: boolean; task: string }) {
   const { row, depth, tied } = leg;
   const name = visible(edgeName(row.sample.edge));
@@ -66,7 +71,7 @@ function LegRow({ leg, whole_ns, own, task }: { leg: Leg; whole_ns: number; own:
             {name}
           </PageLink>
         )}
-        <span class="muted small">{` seen by the ${row.sample.seen_by}${evidence}`}</span>
+        <span class="muted small">{` ${seenText(row.sample)}${evidence}`}</span>
       </span>
       <Track leg={leg} whole_ns={whole_ns} />
       <span class="numeric">{duration(row.sample.duration_ns)}</span>

@@ -2,11 +2,12 @@
 
 import { useMemo } from "preact/hooks";
 import { taskRequests } from "../api/requests";
-import type { Task, TaskRequests } from "../api/types";
+import type { RequestSource, Task, TaskRequests } from "../api/types";
 import { count, plural, visible } from "../lib/format";
 import { partsChip } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";
 import { encryptedConnections, requestQuality } from "../lib/request_quality";
+import { sourcesOf } from "../lib/request_source";
 import {
   edgeName,
   edgeOf,
@@ -22,7 +23,9 @@ import { useAnswer } from "../state/answer";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
 import { Named } from "./container_name";
+import { LoggedEnvoys } from "./logged_requests";
 import { NetworkResult } from "./network";
+import { PageLink } from "./page_link";
 import { QualityMenu } from "./quality_menu";
 import { RequestCounts } from "./request_counts";
 import { OperationTable, rateText } from "./request_operations";
@@ -35,7 +38,7 @@ import { Empty, ErrorBox, Loading } from "./states";
 import { TaskRemarks, taskLosses } from "./task_facts";
 
 function Quality({ answer, task }: { answer: TaskRequests; task: Task }) {
-  const parts = [...taskLosses(task), ...requestQuality(answer, task.requests?.tls ?? false)];
+  const parts = [...taskLosses(task), ...requestQuality(answer, sourcesOf(task))];
   return (
     <QualityMenu chip={partsChip(parts)} parts={parts}>
       <TaskRemarks task={task} />
@@ -44,11 +47,25 @@ function Quality({ answer, task }: { answer: TaskRequests; task: Task }) {
 }
 
 /** Why there may be nothing to see, and what to do. */
-function Nothing({ answer, tls, running }: { answer: TaskRequests; tls: boolean; running: boolean }) {
+function Nothing({
+  answer,
+  sources,
+  running,
+}: {
+  answer: TaskRequests;
+  sources: readonly RequestSource[];
+  running: boolean;
+}) {
   const encrypted = encryptedConnections(answer);
   return (
     <Empty title={running ? "No requests were seen yet" : "No requests were seen"}>
-      {encrypted > 0 && !tls ? (
+      {sources.includes("access_log") && (
+        <p class="muted">
+          No Envoy of the target has reported a request in its access log.{" "}
+          <PageLink to={{ view: "node" }}>Which Envoys send theirs</PageLink>
+        </p>
+      )}
+      {!sources.includes("sockets") ? null : encrypted > 0 && !sources.includes("tls") ? (
         <p class="muted">
           {`${count(encrypted)} connections are encrypted, and this task does not read plaintext at TLS libraries: start one that does.`}
         </p>
@@ -129,6 +146,9 @@ function Bar({ answer, shown, task }: { answer: TaskRequests; shown: string; tas
     ["operations", "Operations"],
     ["samples", `Samples ${count(answer.samples.length)}`],
     ["sidecars", `Sidecars ${count(answer.sidecars.length)}`],
+    ...(answer.access_logs === null
+      ? []
+      : ([["access_logs", `Access logs ${count(answer.access_logs.envoys.length)}`]] as const)),
     ["connections", "Connections"],
   ];
   const filters = tab === "operations" || tab === "samples";
@@ -204,7 +224,7 @@ function Latency({ answer }: { answer: TaskRequests }) {
   );
 }
 
-function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
+function Operations({ answer, task }: { answer: TaskRequests; task: Task }) {
   const { q, speaks, failing, edge, operation: picked } = route.value;
   const all = useMemo(() => operationRows(answer), [answer]);
   const samples = useMemo(() => sampleRows(answer.samples), [answer]);
@@ -232,7 +252,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
       <Hellos answer={answer} />
       <Plaintext answer={answer} />
       {all.length === 0 ? (
-        <Nothing answer={answer} tls={tls} running={task.state === "running"} />
+        <Nothing answer={answer} sources={sourcesOf(task)} running={task.state === "running"} />
       ) : rows.length === 0 ? (
         <Empty title="No operation matches the filter">
           <button
@@ -243,7 +263,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
           </button>
         </Empty>
       ) : (
-        <OperationTable rows={rows} picked={picked} />
+        <OperationTable rows={rows} all={all} picked={picked} />
       )}
       {open !== undefined && (
         <OperationPanel operation={open.operation} answer={answer} rows={samples} task={task.id} />
@@ -281,10 +301,10 @@ function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
   );
 }
 
-function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
+function Shown({ answer, task }: { answer: TaskRequests; task: Task }) {
   switch (route.value.requests) {
     case "operations":
-      return <Operations answer={answer} task={task} tls={tls} />;
+      return <Operations answer={answer} task={task} />;
     case "samples":
       return <Samples answer={answer} task={task} />;
     case "sidecars":
@@ -292,6 +312,13 @@ function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: b
         <>
           <Bar answer={answer} shown={sumText(answer)} task={task} />
           <Sidecars sidecars={answer.sidecars} />
+        </>
+      );
+    case "access_logs":
+      return (
+        <>
+          <Bar answer={answer} shown={sumText(answer)} task={task} />
+          <LoggedEnvoys logged={answer.access_logs} />
         </>
       );
     case "connections":
@@ -317,7 +344,6 @@ export function RequestsResult({ task }: { task: Task }) {
     ) : (
       <ErrorBox title="No requests to show" detail={failure.detail} hint={failure.hint} />
     );
-  const tls = task.requests?.tls ?? false;
   return (
     <div class="requests">
       {failure !== null && (
@@ -332,7 +358,7 @@ export function RequestsResult({ task }: { task: Task }) {
         />
       ) : (
         <Named.Provider value={answer.containers}>
-          <Shown answer={answer} task={task} tls={tls} />
+          <Shown answer={answer} task={task} />
         </Named.Provider>
       )}
     </div>

@@ -4,6 +4,7 @@ import type { Process, TaskSpec } from "../api/types";
 import { coresOf, estimateLine } from "../lib/estimate";
 import { visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
+import { sourcesAsked } from "../lib/request_source";
 import { costLines } from "../lib/task_cost";
 import { kernelReadings } from "../state/kernel";
 import { self } from "../state/live";
@@ -26,9 +27,13 @@ const GIVES: Readonly<Record<TaskSpec["kind"], string>> = {
     "Every connection is counted, and what is asked and answered over it: operations with their times, sizes and errors. Secrets in headers and queries are masked, and bodies are kept only where you ask for them.",
 };
 
+const GIVES_LOGGED =
+  "Every request that an Envoy of the target reports is counted, with its phases, response flags and upstream host. Requests that go through no Envoy are not seen.";
+
 function resolution(spec: TaskSpec, cores: number | null): string {
   if (spec.kind === "off_cpu" && spec.off_cpu_mode === "sampled")
     return "Waits are sampled: which stacks waited is an estimate, their sums are exact.";
+  if (spec.kind === "requests" && !sourcesAsked(spec).includes("sockets")) return GIVES_LOGGED;
   if (spec.kind !== "on_cpu") return GIVES[spec.kind];
   if (cores === null) return "How many samples come is not known: the target has no CPU reading yet.";
   return estimateLine(spec.duration_s, spec.frequency_hz, cores);
@@ -54,7 +59,8 @@ export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
               cores,
               sampled: spec.off_cpu_mode === "sampled",
               timed: spec.timed ?? false,
-              tlsPercent: spec.tls ? (spec.tls_duty_percent ?? 100) : 0,
+              sources: sourcesAsked(spec),
+              tlsPercent: spec.tls_duty_percent ?? 100,
               programs,
             })
               .filter(

@@ -3,6 +3,7 @@
 import type { CpuCoverage, ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { lossesPart, type QualityPart } from "../lib/quality";
+import { sourcesText } from "../lib/request_source";
 import { isFinal } from "../lib/task_list";
 import { knownNow } from "../state/silent";
 import { elapsedSeconds, lossText } from "./task_state";
@@ -55,20 +56,28 @@ function Times({ task }: { task: Task }) {
 
 /** What the task was asked to look at. */
 function CaptureFacts({ settings }: { settings: RequestSettings }) {
-  const { tls, tls_duty_percent, bodies, raw_paths, samples, rules, capture_bytes } = settings;
+  const { source, tls, tls_duty_percent, bodies, raw_paths, samples, rules, capture_bytes } = settings;
+  const readsSockets = source.includes("sockets");
   const duty = tls_duty_percent < 100 ? `, ${tls_duty_percent} % of the time` : "";
   const kept = samples === "all" ? "all" : "slowest and failing";
   return (
     <>
-      <Fact title="Inside TLS" help="Plaintext is read at the functions of TLS libraries, or not">
-        {tls ? `yes${duty}` : "no"}
+      <Fact title="Requests from" help="Where requests are looked for">
+        {sourcesText(source)}
       </Fact>
+      {readsSockets && (
+        <Fact title="Inside TLS" help="Plaintext is read at the functions of TLS libraries, or not">
+          {tls ? `yes${duty}` : "no"}
+        </Fact>
+      )}
       <Fact title="Samples">
         {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}${bodies ? ", with bodies" : ""}`}
       </Fact>
-      <Fact title="Capture size" help="The first bytes of each read and write">
-        {`${count(capture_bytes)} B`}
-      </Fact>
+      {readsSockets && (
+        <Fact title="Capture size" help="The first bytes of each read and write">
+          {`${count(capture_bytes)} B`}
+        </Fact>
+      )}
     </>
   );
 }

@@ -24,8 +24,9 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing but what [`FILE_TESTS`] are given.
-pub(super) const UNIT_PACKAGES: [&str; 20] = [
+pub(super) const UNIT_PACKAGES: [&str; 22] = [
     "profiler-common",
+    "profiler-access-logs",
     "profiler-analysis",
     "profiler-clock",
     "profiler-engine",
@@ -41,6 +42,7 @@ pub(super) const UNIT_PACKAGES: [&str; 20] = [
     "profiler-sandbox",
     "profiler-symbolize",
     "profiler-test-programs",
+    "profiler-server-tls",
     "profiler-tls-sites",
     "profiler-unwind",
     "profiler-agent",

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::tally::{Failure, Tally};
+use super::tally::{Failure, Tally, is_panic};
 
 /// Prefix of the ignore reason of functions that are not tests but child processes of tests.
 pub(crate) const NOT_A_TEST: &str = "not a test:";
@@ -112,10 +112,6 @@ fn is_measured(lines: &[String]) -> bool {
     let last = lines.iter().rposition(|line| is_panic(line));
     last.and_then(|index| lines.get(index + 1))
         .is_some_and(|message| message.starts_with(MEASURED))
-}
-
-fn is_panic(line: &str) -> bool {
-    line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
 /// The lines from the assertion on, without the middle of a long output.

@@ -97,6 +97,13 @@ pub(super) const MESHES: &[Need] = &[
     Need::OlderEnvoys,
     Need::Packages(&demo::PACKAGES),
 ];
+pub(super) const ACCESS_LOGS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&[NGINX, H2LOAD]),
+];
 /// Network namespaces with packet loss.
 pub(super) const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];
 pub(super) const NETWORK_TCP: &[Need] = &[

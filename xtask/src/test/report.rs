@@ -2,12 +2,18 @@
 
 use std::{fmt, time::Duration};
 
-use super::{process::Ended, schedule::Lane, tally::Tally};
+use super::{
+    process::Ended,
+    schedule::Lane,
+    tally::{Failure, Tally},
+};
 use crate::progress::seconds;
 
 /// Lines of a failed job without named tests that are shown: those of errors, and the last ones.
 const ERROR_LINES: usize = 8;
 const TAIL_LINES: usize = 15;
+/// Most lines of causes in the closing table.
+const CAUSE_LINES: usize = 10;
 
 /// One finished job.
 #[derive(Debug)]
@@ -111,6 +117,18 @@ impl Row {
                 format!("{name}: {passed} passed, {failed} failed in {took}: {first}")
             }
         }
+    }
+
+    /// A line for each failed test, or for the job where none is known by name.
+    fn causes(&self) -> Vec<String> {
+        let failures = &self.tally.failures;
+        if failures.is_empty() {
+            let error = self.error.as_deref().unwrap_or_default();
+            let first = error.lines().next().unwrap_or_default();
+            return vec![format!("{}: {first}", self.name)];
+        }
+        let line = |failure: &Failure| format!("{}: {}", failure.test, failure.cause());
+        failures.iter().map(line).collect()
     }
 
     /// What its failed tests said; where none is known by name, what it printed last.
@@ -228,6 +246,11 @@ impl fmt::Display for Report {
         if !failed.is_empty() {
             let names: Vec<&str> = failed.iter().map(|row| row.name).collect();
             writeln!(f, "{:28} {}", "failed", names.join(" "))?;
+            // Again and short: of a long record often only the very end is left.
+            let causes = failed.iter().flat_map(|row| row.causes());
+            for cause in causes.take(CAUSE_LINES) {
+                writeln!(f, "  {cause}")?;
+            }
         }
         let Tally { passed, failed, .. } = self.total();
         writeln!(f, "{passed} passed, {failed} failed")
@@ -237,7 +260,7 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test::{process::Outcome, tally::Failure};
+    use crate::test::process::Outcome;
 
     fn ended(tally: Tally, error: Option<&str>, seconds: u64) -> Ended {
         Ended {
@@ -289,6 +312,7 @@ kernel: [1] panic
 time in all                  9.0 s
 passed at the second time    0
 failed                       on-cpu
+  on_cpu::shares: 3 is not 4
 1 passed, 1 failed
 ";
         assert!(text.ends_with(end), "{text}");

@@ -22,6 +22,27 @@ pub(crate) struct Failure {
     pub(crate) output: Vec<String>,
 }
 
+/// Longest cause in the closing table, in characters.
+const CAUSE_CHARS: usize = 160;
+
+impl Failure {
+    /// What its last failed assertion said, on one line.
+    pub(crate) fn cause(&self) -> String {
+        let last = self.output.iter().rposition(|line| is_panic(line));
+        let message = self.output.iter().skip(last.map_or(0, |at| at + 1));
+        let words: Vec<&str> = message
+            .take_while(|line| !line.starts_with("note: run with"))
+            .flat_map(|line| line.split_whitespace())
+            .collect();
+        words.join(" ").chars().take(CAUSE_CHARS).collect()
+    }
+}
+
+/// The line that the standard library prints above the message of a panic.
+pub(crate) fn is_panic(line: &str) -> bool {
+    line.starts_with("thread '") && line.contains(" panicked at ")
+}
+
 impl Tally {
     pub(crate) fn count(&mut self, passed: bool) {
         if passed {
@@ -36,5 +57,29 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.failures.extend(other.failures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_is_what_the_last_assertion_said() {
+        let lines = [
+            "a figure",
+            "thread 'a' (7) panicked at tests/it/a.rs:3:5:",
+            "assertion `left == right` failed: requests",
+            "  left: 3",
+            " right: 4",
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+        ];
+        let failure = Failure {
+            test: "a".to_owned(),
+            measured: false,
+            output: lines.map(str::to_owned).to_vec(),
+        };
+        let cause = "assertion `left == right` failed: requests left: 3 right: 4";
+        assert_eq!(failure.cause(), cause);
     }
 }

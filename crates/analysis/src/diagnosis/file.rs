@@ -162,6 +162,8 @@ pub(super) enum Measure {
     Connections,
     /// Segments sent again for each hundred writes.
     Retransmits,
+    /// Requests with a response flag, of one Envoy; one finding for each flag, by a threshold of its own.
+    ResponseFlags,
 }
 
 impl Measure {
@@ -173,7 +175,8 @@ impl Measure {
             | Self::Imbalance
             | Self::RunQueue
             | Self::Stalls
-            | Self::Retransmits => false,
+            | Self::Retransmits
+            | Self::ResponseFlags => false,
         }
     }
 }

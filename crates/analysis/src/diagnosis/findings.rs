@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use profiler_model::{
     diagnosis::{
-        CellChoice, Configuration, Coverage, Estimate, Finding, FindingSetting, GoodNews, Saving,
-        Severity,
+        CellChoice, Confidence, Configuration, Coverage, Estimate, Finding, FindingSetting,
+        GoodNews, Saving, Severity,
     },
     name_pattern::{Pattern, any},
     printable::printable,
@@ -16,6 +16,7 @@ use super::{
     DiagnosisRules,
     file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
     measures::{CountedStalls, Measured, Measurements},
+    response_flags::FlaggedRequests,
 };
 
 /// From these shares on a finding is high or medium, in percent.
@@ -63,6 +64,11 @@ impl FindingContext<'_> {
             .partition(|entry| entry.measure == Measure::Stalls);
         for entry in others.into_iter().chain(stalls) {
             if !self.is_about(&entry.sets) || !self.is_configured(&entry.only_if) {
+                continue;
+            }
+            if entry.measure == Measure::ResponseFlags {
+                let flags = self.facts.flags.iter();
+                found.extend(flags.map(|flagged| of_flag(entry, flagged)));
                 continue;
             }
             let mut entries = found.iter().map(|found| found.entry);
@@ -310,6 +316,41 @@ struct RankedFinding<'a> {
     /// The numbers, where the percentage alone does not say enough.
     text: Option<String>,
     finding: Finding,
+}
+
+fn of_flag<'a>(entry: &'a FindingEntry, flagged: &FlaggedRequests) -> RankedFinding<'a> {
+    let FlaggedRequests {
+        id,
+        name,
+        estimate,
+        reason,
+        is_on_purpose,
+    } = flagged;
+    let finding = Finding {
+        id: format!("{}_{id}", entry.id.get_ref()),
+        title: entry.title.replace(NAME, name),
+        severity: if *is_on_purpose {
+            Severity::Info
+        } else {
+            severity(entry, estimate.value)
+        },
+        share_percent: estimate.value,
+        low: estimate.low,
+        high: estimate.high,
+        saving: None,
+        evidence: Vec::new(),
+        reason: format!("{reason} {}", entry.reason.trim()),
+        configured: None,
+        settings: Vec::new(),
+        confidence: Confidence::Exact,
+        cells: Vec::new(),
+    };
+    RankedFinding {
+        entry,
+        excess: estimate.value,
+        text: None,
+        finding,
+    }
 }
 
 /// Without those that have the same cause as another one, whose reason has their numbers then.

@@ -20,6 +20,7 @@ use super::{
     interval::{FEWEST, proportion},
     matrix::{CellSums, frame_text},
     network::Network,
+    response_flags::FlaggedRequests,
 };
 
 /// Processes that had the CPU and are named.
@@ -39,6 +40,7 @@ pub(super) struct Measurements<'a> {
     pub(super) network: Option<&'a Network>,
     pub(super) event_loop: Option<&'a EventLoopReport>,
     pub(super) requests: Option<u64>,
+    pub(super) flags: &'a [FlaggedRequests],
     pub(super) window_ns: u64,
 }
 
@@ -102,6 +104,8 @@ impl Measurements<'_> {
             Measure::Imbalance => self.imbalance(),
             Measure::RunQueue => self.run_queue(),
             Measure::Stalls => self.stalls(CountedStalls::All),
+            // Each flag is measured by itself.
+            Measure::ResponseFlags => None,
             Measure::Connections => {
                 let (network, requests) = (self.network?, self.requests?);
                 let opened = network.report.connections_opened;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! rules (file) -> attribute (stack -> cell) -> matrix (sums) -> findings, verdict
-//!                 input -> coverage, totals, workers, network, measures --^
+//!                 input -> coverage, totals, workers, network, response_flags, measures --^
 //!                 input -> latency (inside: samples and waits of the threads with requests) -> verdict
 //! ```
 
@@ -31,6 +31,7 @@ mod totals;
 mod workers;
 mod network;
 mod loops;
+mod response_flags;
 mod inside;
 mod asked;
 mod latency;
@@ -164,6 +165,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, whole: &DiagnosisInput
         _ => Vec::new(),
     };
     let sets = sets_of(rules, input);
+    let flags = response_flags::flagged(input);
     let facts = Measurements {
         rules,
         on_cpu: on_cpu.map(|_| (profile, &sums)),
@@ -172,6 +174,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, whole: &DiagnosisInput
         network: network.as_ref(),
         event_loop: input.event_loop,
         requests,
+        flags: &flags,
         window_ns: input.window_ns(),
     };
     let asked = FindingContext {

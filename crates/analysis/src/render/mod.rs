@@ -3,10 +3,13 @@
 pub mod diff;
 pub mod event_loop;
 pub mod names;
+mod access_logs;
+pub mod net_table;
 mod overview;
 pub mod quality;
 pub mod report;
 pub mod requests_table;
+mod access_log_requests;
 pub mod runtimes;
 pub mod sequence;
 pub mod summary;
@@ -27,6 +30,7 @@ pub mod wait_reasons;
 #[cfg(test)]
 mod tests;
 
+pub use access_logs::{AccessLogCheck, access_log_table};
 pub use budget::Budget;
 pub use features::Features;
 pub use overview::overview_table;

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use profiler_model::{
     Bounds, EdgeCount, Endpoint, MatchClass, Operation, Outcomes, RequestCounters, RequestEdge,
-    RequestTable, Sidecar, SidecarTimes, Spread, Tally, TlsReport,
+    RequestSource, RequestTable, Sidecar, SidecarTimes, Spread, Tally, TlsReport,
     printable::{columns, left, printable_within, right},
     short_time,
 };
 
-use super::text::Text;
+use super::{access_log_requests, text::Text};
 use crate::latency::latencies;
 
 /// What connections of TLS speak as long as nothing inside is read.
@@ -35,11 +35,15 @@ const HEADER: [&str; WIDE] = [
     "p99",
 ];
 
+/// The column of the protocol, and what stands behind it where some requests come from access logs.
+const PROTOCOL: usize = 2;
+const LOGGED: &str = "+log";
+
 const COUNTED_HEADER: [&str; COUNTED] = [
     "CLIENT", "SERVER", "PROTOCOL", "COUNT", "RATE/s", "ERRORS", "p50", "p90", "p99",
 ];
 
-/// Where the time goes, operations with the most requests first, sidecars, and below them what is missing.
+/// Where the time goes, operations with the most requests first, sidecars, what access logs say, and below them what is missing.
 pub fn text(table: &RequestTable) -> Text {
     let mut text = Text::default();
     for latency in latencies(table) {
@@ -58,6 +62,7 @@ pub fn text(table: &RequestTable) -> Text {
     }
     text.push(&samples(table));
     text.push(&sidecars(&table.sidecars));
+    text.push(&access_log_requests::text(table));
     text.push(&remarks(table));
     text
 }
@@ -71,19 +76,34 @@ fn operations(table: &RequestTable, most: usize) -> Text {
     let mut sorted: Vec<&Operation> = table.operations.iter().collect();
     sorted.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
     let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
+    let is_mixed = sorted.iter().any(|one| is_logged(one, table))
+        && !sorted.iter().all(|one| is_logged(one, table));
     let mut rows = vec![HEADER.map(str::to_owned)];
-    rows.extend(
-        sorted
-            .iter()
-            .take(most)
-            .map(|operation| row(operation, table, window_ns)),
-    );
+    rows.extend(sorted.iter().take(most).map(|operation| {
+        let mut row = row(operation, table, window_ns);
+        if is_mixed && is_logged(operation, table) {
+            row[PROTOCOL].push_str(LOGGED);
+        }
+        row
+    }));
     let mut text = aligned(&rows);
+    if is_mixed {
+        line(
+            &mut text,
+            &format!(
+                "{LOGGED} marks requests from access logs of Envoys; the others were seen at sockets"
+            ),
+        );
+    }
     let hidden = sorted.len().saturating_sub(most);
     if hidden > 0 {
         line(&mut text, &format!("and {hidden} more operations"));
     }
     text
+}
+
+fn is_logged(operation: &Operation, table: &RequestTable) -> bool {
+    table.source_of(operation.edge, operation.tls) == RequestSource::AccessLog
 }
 
 fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 10] {
@@ -183,7 +203,7 @@ fn ends(edge: Option<&RequestEdge>) -> [String; 2] {
     ]
 }
 
-fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
+pub(super) fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
     let mut text = match endpoint.pid {
         Some(pid) if endpoint.comm.is_empty() => format!("[{pid}] "),
         Some(pid) => format!("{}[{pid}] ", endpoint.comm),
@@ -232,7 +252,7 @@ fn rate(count: u64, window_ns: u64) -> String {
 }
 
 /// The upper bound of where the percentile lies.
-fn percentile(values: &Spread, thousandths: u64) -> String {
+pub(super) fn percentile(values: &Spread, thousandths: u64) -> String {
     let found = values.percentile(thousandths);
     found.map_or_else(|| "-".to_owned(), |Bounds { to, .. }| short_time(to))
 }
@@ -449,6 +469,18 @@ fn missing(table: &RequestTable) -> Vec<String> {
         "request of an edge that found no room",
         "requests of edges that found no room",
     );
+    if let Some(logged) = &table.logged {
+        say(
+            logged.envoys.iter().filter_map(|envoy| envoy.missing).sum(),
+            "request that an Envoy logged and that did not arrive",
+            "requests that Envoys logged and that did not arrive",
+        );
+        say(
+            logged.left_out,
+            "entry of an access log that arrived faster than it could be read",
+            "entries of access logs that arrived faster than they could be read",
+        );
+    }
     say(
         *under_way,
         "request that had not ended",
@@ -511,12 +543,12 @@ fn plaintext(report: &TlsReport, window_ns: u64) -> Text {
     text
 }
 
-fn line(text: &mut Text, content: &str) {
+pub(super) fn line(text: &mut Text, content: &str) {
     text.line(format_args!("{content}"));
 }
 
 /// Columns as wide as their widest cell; numbers, which follow the first text columns, to the right.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> Text {
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> Text {
     let texts = match N {
         WIDE => 4,
         COUNTED => 2,

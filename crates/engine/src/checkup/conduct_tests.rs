@@ -66,6 +66,7 @@ fn request() -> CheckupRequest {
         duration_s: 1,
         frequency_hz: 99,
         tls: false,
+        access_log: false,
     }
 }
 

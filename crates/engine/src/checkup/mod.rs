@@ -27,3 +27,4 @@ pub use inputs::{CheckupInputs, pod_of};
 pub use observer::Observer;
 pub use plan::{CheckupRequest, KINDS, specs};
 pub use status::{Checkup, CheckupState, CheckupTask, checkups, find};
+pub(crate) use targets::Targets;

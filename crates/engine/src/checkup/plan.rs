@@ -25,6 +25,8 @@ pub struct CheckupRequest {
     pub frequency_hz: u32,
     /// Read plaintext at the functions of TLS libraries, for the requests.
     pub tls: bool,
+    /// Access logs are received: those of the target tell its requests as well.
+    pub access_log: bool,
 }
 
 /// The tasks of a check-up, in the order of [`KINDS`].
@@ -41,6 +43,7 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
         Recording::Samples(SampleKind::OffCpu.into()),
         Recording::Requests(RequestSpec {
             options: RequestOptions {
+                access_log: request.access_log,
                 tls: request.tls,
                 ..RequestOptions::default()
             },
@@ -102,6 +105,7 @@ mod tests {
             duration_s: 60,
             frequency_hz: 499,
             tls: true,
+            access_log: true,
         };
         let specs = specs(&request);
         assert_eq!(specs.each_ref().map(TaskSpec::kind), KINDS);
@@ -114,6 +118,7 @@ mod tests {
             .each_ref()
             .map(|spec| Some(spec.samples()?.frequency_hz));
         assert_eq!(rates, [Some(499), Some(DEFAULT_FREQUENCY_HZ), None]);
-        assert!(specs[2].requests().is_some_and(|options| options.tls));
+        let options = specs[2].requests().unwrap();
+        assert!(options.tls && options.access_log && options.sockets);
     }
 }

@@ -9,6 +9,7 @@ pub(in crate::checkup) fn group(name: &str, first: u64, states: [TaskState; 3]) 
         duration_s: 30,
         frequency_hz: 99,
         tls: false,
+        access_log: false,
     };
     let all = specs(&request).into_iter().zip(states).zip(first..);
     all.map(|((spec, state), id)| {

@@ -10,16 +10,16 @@ const MOST: usize = 256;
 
 /// A target, and the processes that were named by it so far.
 #[derive(Debug)]
-pub(super) struct Targets {
+pub(crate) struct Targets {
     target: Target,
     /// Of a target of pids: these and the children that were seen.
     family: BTreeSet<u32>,
     /// More processes were found than are read.
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl Targets {
-    pub(super) fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target) -> Self {
         let family = match &target {
             Target::Pids(pids) => pids.iter().copied().collect(),
             Target::Container(_)
@@ -37,7 +37,7 @@ impl Targets {
     }
 
     /// The processes that belong to the target now. Reads /proc; blocks.
-    pub(super) fn find(&mut self, table: &ProcessTable) -> Vec<Arc<Process>> {
+    pub(crate) fn find(&mut self, table: &ProcessTable) -> Vec<Arc<Process>> {
         table.refresh();
         let mut found = self.among(&table.snapshot(), table);
         if found.len() > MOST {

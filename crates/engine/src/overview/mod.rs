@@ -11,7 +11,6 @@
 
 mod groups;
 mod processes;
-mod envoys;
 mod row;
 mod watch;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use profiler_host::{
-    envoy_admin::{HttpCounts, TimeBucket, is_envoy},
+    envoy_admin::{HttpCounts, HttpTraffic, TimeBucket, is_envoy},
     sockets::SegmentCounts,
 };
 use profiler_model::{
@@ -17,10 +17,10 @@ use profiler_model::{
 };
 
 use super::{
-    envoys::Answers,
     groups::Group,
     processes::{QuotaUse, Used},
 };
+use crate::envoys::Answers;
 
 /// Rates that are older are none any more.
 const STALE: Duration = Duration::from_secs(90);
@@ -32,7 +32,7 @@ pub(super) struct Readings {
     pub(super) window: Option<Duration>,
     pub(super) used: HashMap<ProcessKey, Used>,
     pub(super) quotas: HashMap<String, QuotaUse>,
-    pub(super) envoys: BTreeMap<ProcessKey, Answers>,
+    pub(super) envoys: BTreeMap<ProcessKey, Answers<HttpTraffic>>,
     pub(super) asks_envoys: bool,
 }
 
@@ -207,7 +207,7 @@ struct Sum {
 
 impl Sums {
     /// What an Envoy counted between its last two answers; `Err` is why nothing is known.
-    fn add(&mut self, answers: &Answers, has_app: bool) -> Result<(), String> {
+    fn add(&mut self, answers: &Answers<HttpTraffic>, has_app: bool) -> Result<(), String> {
         let (Some(before), Some(newest)) = (&answers.before, &answers.newest) else {
             return Err("its Envoy has been asked once so far".to_owned());
         };
@@ -215,7 +215,7 @@ impl Sums {
             return Err("its Envoy has not answered for more than a minute".to_owned());
         }
         let window_s = newest.at.duration_since(before.at).as_secs_f64();
-        let (earlier, now) = (&before.traffic, &newest.traffic);
+        let (earlier, now) = (&before.counted, &newest.counted);
         let directions = [
             (&earlier.inbound, &now.inbound, true),
             (&earlier.outbound, &now.outbound, !has_app),

@@ -12,7 +12,7 @@ use std::{
 use profiler_analysis::overview::{Busiest, arrange, busiest, summary, troubles};
 use profiler_clock::{thread_cpu_ns, wall_ns};
 use profiler_host::{
-    envoy_admin::is_envoy,
+    envoy_admin::{EnvoyAdmin, HttpTraffic, is_envoy},
     process::ProcessTable,
     sockets::{SegmentCounts, segments_of},
 };
@@ -23,11 +23,11 @@ use profiler_model::{
 
 use super::{
     OverviewConfig,
-    envoys::Envoys,
     groups::{Group, groups},
     processes::Processes,
     row::{Readings, row},
 };
+use crate::envoys::Envoys;
 
 /// Before that a share of the time says little.
 const LEAST_LIFE: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ pub(super) struct Watch {
     config: OverviewConfig,
     began: Instant,
     processes: Processes,
-    envoys: Envoys,
+    envoys: Envoys<HttpTraffic>,
     segments: HashMap<u64, SegmentCounts>,
     histories: HashMap<String, History>,
     read: Option<Instant>,
@@ -72,7 +72,7 @@ impl Watch {
             config,
             began: Instant::now(),
             processes: Processes::new(),
-            envoys: Envoys::new(),
+            envoys: Envoys::new(EnvoyAdmin::traffic),
             segments: HashMap::new(),
             histories: HashMap::new(),
             read: None,

@@ -118,10 +118,13 @@ pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
     Ok(table)
 }
 
-/// Encodes a table of requests, then its timeline, then what the kernel counted.
+/// Encodes a table of requests, then its timeline, then what the kernel counted, then what access logs say where they were asked for.
 pub fn encode_requests(table: &RequestTable, density: Density) -> Result<Vec<u8>, CodecError> {
     let parts = (table, &table.timeline, &table.counted);
-    encode(&parts, Stream::Requests, density)
+    match &table.logged {
+        Some(logged) => encode(&(parts, logged), Stream::Requests, density),
+        None => encode(&parts, Stream::Requests, density),
+    }
 }
 
 /// Decodes a table of requests.
@@ -133,9 +136,16 @@ pub fn decode_requests(bytes: &[u8]) -> Result<RequestTable, CodecError> {
         return Ok(table);
     };
     let table = RequestTable { timeline, ..table };
+    let Some((counted, rest)) = behind(rest) else {
+        return Ok(table);
+    };
+    let table = RequestTable { counted, ..table };
     match behind(rest) {
-        Some((counted, [])) => Ok(RequestTable { counted, ..table }),
-        Some((_counted, rest)) => Err(CodecError::Trailing(rest.len())),
+        Some((logged, [])) => Ok(RequestTable {
+            logged: Some(logged),
+            ..table
+        }),
+        Some((_logged, rest)) => Err(CodecError::Trailing(rest.len())),
         None => Ok(table),
     }
 }

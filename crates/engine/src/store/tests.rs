@@ -10,10 +10,10 @@ use std::{
 
 use profiler_model::{
     Address, Clock, ContentionRow, CpuHolder, Edge, EdgeCount, EdgeKey, EdgeNamespaces, EdgeTable,
-    Endpoint, Frame, FrameSpace, Function, ModuleKind, NameSource, Outcomes, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, Recording, RequestSpan, RequestTable,
-    RequestTimeline, SampleKind, SampleRow, SeenBy, SideMetrics, Spread, Target, Task, TaskId,
-    TaskSpec, TaskState, ThreadState,
+    Endpoint, Frame, FrameSpace, Function, LoggedRequests, ModuleKind, NameSource, Outcomes,
+    ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, Recording, RequestSpan,
+    RequestTable, RequestTimeline, SampleKind, SampleRow, SeenBy, SideMetrics, Spread, Target,
+    Task, TaskId, TaskSpec, TaskState, ThreadState,
 };
 use profiler_protocols::Protocol;
 use redb::{Database, StorageBackend, backends::FileBackend};
@@ -65,8 +65,16 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
     }];
     let blob = encode_requests(&table, Density::Dense).unwrap();
     assert_eq!(decode_requests(&blob).unwrap(), table);
+    table.logged = Some(LoggedRequests {
+        edges: vec![0, 3],
+        seen_twice: 9,
+        ..LoggedRequests::default()
+    });
+    let blob = encode_requests(&table, Density::Dense).unwrap();
+    assert_eq!(decode_requests(&blob).unwrap(), table);
+    let logged = table.logged.as_ref().unwrap();
     let more = encode(
-        &(&table, &table.timeline, &table.counted, 7_u8),
+        &(&table, &table.timeline, &table.counted, logged, 7_u8),
         Stream::Requests,
         Density::Fast,
     )

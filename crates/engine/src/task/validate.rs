@@ -136,6 +136,8 @@ fn samples_hold(spec: &SampleSpec, names: Names) -> Result<(), TaskError> {
 
 fn requests_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError> {
     let RequestOptions {
+        access_log: _,
+        sockets: _,
         tls,
         tls_duty_percent,
         bodies: _,
@@ -145,6 +147,7 @@ fn requests_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError
         capture_bytes,
         cpu_percent,
     } = options;
+    sources_hold(options, names)?;
     if let Err(error) = Rules::compile(rules) {
         return invalid("rules", error.to_string());
     }
@@ -159,7 +162,10 @@ fn requests_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError
         return refused(
             names,
             "tls_duty_percent",
-            "is for tasks that read TLS: add tls, or leave it out",
+            format!(
+                "is for tasks that read TLS: add {}, or leave it out",
+                names("tls")
+            ),
         );
     }
     if !(MIN_CAPTURE_BYTES..=MAX_CAPTURE_BYTES).contains(capture_bytes) {
@@ -180,6 +186,34 @@ fn requests_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError
         );
     }
     Ok(())
+}
+
+/// Refuses what is only known of sockets where these are not looked at.
+fn sources_hold(options: &RequestOptions, names: Names) -> Result<(), TaskError> {
+    if options.sockets {
+        return Ok(());
+    }
+    let usual = RequestOptions::default();
+    let given = [
+        ("tls", options.tls),
+        ("bodies", options.bodies),
+        (
+            "capture_bytes",
+            options.capture_bytes != usual.capture_bytes,
+        ),
+        ("cpu_percent", options.cpu_percent != usual.cpu_percent),
+    ];
+    let source = names("source");
+    if let Some((field, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let rest = format!(
+            "is about what is read at sockets, which are not in {source}: add sockets to {source}, or leave it out"
+        );
+        return refused(names, field, rest);
+    }
+    if options.access_log {
+        return Ok(());
+    }
+    refused(names, "source", "must have access_log or sockets")
 }
 
 fn pids_hold(pids: &[u32], names: Names) -> Result<(), TaskError> {

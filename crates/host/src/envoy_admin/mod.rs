@@ -28,6 +28,7 @@ use client::{Client, ClientError};
 use server_info::ServerInfo;
 
 pub use addresses::{candidates, enter, usual_candidates};
+pub use counters::LogCounters;
 use profiler_model::{ObservedConfiguration, Process};
 pub use traffic::{HttpCounts, HttpTraffic, TimeBucket};
 
@@ -70,6 +71,7 @@ pub fn is_envoy(process: &Process) -> bool {
 pub fn fuzz(bytes: &[u8]) {
     drop(ServerInfo::parse(bytes));
     drop(traffic::parse(bytes).map(|traffic| traffic.completed()));
+    drop(counters::parse_logs(bytes));
     configuration::fuzz(bytes);
 }
 
@@ -107,6 +109,11 @@ impl EnvoyAdmin {
     /// and to Istio's own listeners; `None` when it counts none. Blocks.
     pub fn completed_requests(&self) -> Result<Option<u64>, EnvoyAdminError> {
         counters::completed_requests(&self.client)
+    }
+
+    /// What it counts of the access logs that it sends. Blocks.
+    pub fn log_counters(&self) -> Result<LogCounters, EnvoyAdminError> {
+        counters::log_counters(&self.client)
     }
 
     /// Requests, failures and times since it started. Blocks.

@@ -101,15 +101,15 @@ pub struct HttpTraffic {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    stats: Vec<Stat>,
+pub(super) struct Answer {
+    pub(super) stats: Vec<Stat>,
 }
 
 #[derive(Deserialize)]
-struct Stat {
+pub(super) struct Stat {
     #[serde(default)]
-    name: String,
-    value: Option<serde_json::Number>,
+    pub(super) name: String,
+    pub(super) value: Option<serde_json::Number>,
     histograms: Option<Histograms>,
 }
 

@@ -250,6 +250,11 @@ impl ProcessTable {
             .map(|entry| Arc::clone(&entry.process))
     }
 
+    /// The process with this pid, if it is still the same.
+    pub fn process(&self, key: ProcessKey) -> Option<Arc<Process>> {
+        self.get(key.pid).filter(|process| process.key == key)
+    }
+
     /// Threads of a process (blocking); empty when it has exited. Ordered by tid.
     pub fn threads(&self, key: ProcessKey) -> Vec<ThreadInfo> {
         if let Some(recorded) = &self.shared.recorded {

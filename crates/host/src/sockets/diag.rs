@@ -21,6 +21,7 @@ pub(super) const MAX_SOCKETS: usize = 262_144;
 /// State of `include/net/tcp_states.h`.
 pub(super) const LISTEN: u8 = 10;
 /// Places in the kernel's `struct tcp_info`.
+const SMOOTHED_RTT: usize = 68;
 const TOTAL_RETRANSMITS: usize = 100;
 const BYTES_RECEIVED: usize = 128;
 const BYTES_SENT: usize = 200;
@@ -77,11 +78,17 @@ fn decode(response: &InetResponse) -> DiagSocket {
         remote: canonical(id.destination_address, id.destination_port),
         sent_bytes: number(bytes, BYTES_SENT).wrapping_sub(number(bytes, BYTES_SENT_AGAIN)),
         received_bytes: number(bytes, BYTES_RECEIVED),
-        retransmits: bytes
-            .get(TOTAL_RETRANSMITS..)
-            .and_then(<[u8]>::first_chunk)
-            .map_or(0, |chunk| u32::from_ne_bytes(*chunk)),
+        retransmits: small(bytes, TOTAL_RETRANSMITS),
+        rtt_us: small(bytes, SMOOTHED_RTT),
     }
+}
+
+/// A 32-bit number of `struct tcp_info`.
+fn small(bytes: &[u8], offset: usize) -> u32 {
+    bytes
+        .get(offset..)
+        .and_then(<[u8]>::first_chunk)
+        .map_or(0, |chunk| u32::from_ne_bytes(*chunk))
 }
 
 /// A 64-bit number of `struct tcp_info`; 0 where an older kernel's is shorter.
@@ -126,6 +133,8 @@ mod tests {
             };
             assert_eq!(seen(from, port).sent_bytes, 300);
             assert_eq!(seen(port, from).received_bytes, 300);
+            let rtt_us = seen(from, port).rtt_us;
+            assert!((1..1_000_000).contains(&rtt_us), "{rtt_us}");
             assert_ne!(seen(from, port).cookie, seen(port, from).cookie);
             assert_ne!(seen(from, port).inode, 0);
         }

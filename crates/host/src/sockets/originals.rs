@@ -97,6 +97,7 @@ mod tests {
             sent_bytes: 0,
             received_bytes: 0,
             retransmits: 0,
+            rtt_us: 0,
         };
         let holder = |descriptor| Holder {
             process: ProcessKey {

@@ -73,6 +73,7 @@ fn read_line(line: &[u8]) -> Option<DiagSocket> {
         sent_bytes: 0,
         received_bytes: 0,
         retransmits: 0,
+        rtt_us: 0,
     })
 }
 

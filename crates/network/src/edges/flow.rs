@@ -113,7 +113,9 @@ fn is_wanted(connection: &Connection) -> bool {
 pub fn user_of(connection: &Connection) -> Option<ProcessKey> {
     let used = (connection.pid, connection.used_start_ns);
     let opened = (connection.opened_by, connection.opened_start_ns);
-    let (pid, start_ns) = [used, opened].into_iter().find(|(pid, _)| *pid != 0)?;
+    // An entry that is taken while another CPU writes its user may have the pid without the start time, which names no process.
+    let is_known = |(pid, start_ns): &(u32, u64)| *pid != 0 && *start_ns != 0;
+    let (pid, start_ns) = [used, opened].into_iter().find(is_known)?;
     Some(ProcessKey {
         pid,
         start_ticks: start_ticks(start_ns),
@@ -232,6 +234,22 @@ mod tests {
             socket_address(2, [127, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9], 7).to_string(),
             "127.0.0.1:7"
         );
+    }
+
+    #[test]
+    fn a_pid_alone_is_no_process() {
+        let torn = Connection {
+            pid: 7,
+            ..Connection::default()
+        };
+        assert_eq!(user_of(&torn), None);
+        let opened = Connection {
+            opened_by: 7,
+            opened_start_ns: 5_000_000_000,
+            ..torn
+        };
+        let key = user_of(&opened).unwrap();
+        assert_eq!((key.pid, key.start_ticks), (7, 500));
     }
 
     #[test]

@@ -31,5 +31,5 @@ pub use fold_idle::{EdgeLimit, fold_idle};
 pub use http_end::HttpEnd;
 pub use names::{Identity, read_answer};
 pub use socket_table::{Owner, SocketTable};
-pub use unix_aggregator::{UNTOLD, UnixEdgeAggregator, UnixEnd, existing as existing_unix};
-pub use unix_listing::{UNNAMED, UnixListing};
+pub use unix_aggregator::{UnixEdgeAggregator, UnixEnd, existing as existing_unix};
+pub use unix_listing::UnixListing;

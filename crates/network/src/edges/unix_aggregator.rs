@@ -28,8 +28,6 @@ use super::{
 const MAX_EDGES: usize = 20_000;
 /// Pairs of sockets whose edge is remembered.
 const MAX_PLACES: usize = 100_000;
-/// The address of a peer that the kernel does not tell.
-pub const UNTOLD: &str = "unknown";
 /// `SOCK_DGRAM`.
 const DATAGRAM: u32 = 2;
 
@@ -367,7 +365,7 @@ impl UnixEdgeAggregator {
             let peer_address = if end.has_peer() {
                 shown(&end.peer_name)
             } else {
-                UNTOLD.to_owned()
+                Address::UNKNOWN_PEER.to_owned()
             };
             let own = PairEnd {
                 process,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use profiler_model::{ProcessKey, printable::printable_bytes, sockets::UnixDiagSocket};
+use profiler_model::{Address, ProcessKey, printable::printable_bytes, sockets::UnixDiagSocket};
 
 /// What is known of the node's Unix sockets at one moment.
 #[derive(Clone, Debug, Default)]
@@ -92,13 +92,10 @@ impl UnixListing {
     }
 }
 
-/// What a socket without a name is called.
-pub const UNNAMED: &str = "unnamed";
-
 /// A name as users know it: its path, or `@` and the abstract name.
 pub(super) fn shown(name: &[u8]) -> String {
     match name {
-        [] => UNNAMED.to_owned(),
+        [] => Address::UNNAMED.to_owned(),
         [0, rest @ ..] => format!("@{}", printable_bytes(rest)),
         path => {
             // A path ends at its first zero byte, which the length may include.

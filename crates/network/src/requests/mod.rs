@@ -1,7 +1,8 @@
 //! From captured payload to requests: which connection a piece belongs to, what it speaks, and what was
 //! asked over it.
 //!
-//! `event` is what the kernel side hands over; [`Tracker`] makes a table of it.
+//! `event` is what the kernel side hands over; [`Tracker`] makes a table of it. [`LogTracker`] makes the same table of what Envoys report
+//! by their access logs.
 
 mod event;
 mod facts;
@@ -21,12 +22,14 @@ mod operations;
 mod samples;
 mod timeline;
 mod sidecar;
+mod logged;
 
 pub use counts::status_name;
 pub use event::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext};
 pub use facts::{
     CaptureBytes, CaptureOrder, SocketFacts, SourceCounts, is_unix_end, shown_end, unix_end,
 };
+pub use logged::{EnvoyId, LogTracker, Missing, OwnSocket, SocketNow, UnknownEnd};
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;
 pub use tracker::{Tracker, TrackerOptions};

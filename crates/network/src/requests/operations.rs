@@ -95,11 +95,15 @@ pub(super) enum Counted {
 
 /// Whether a row of an edge is a part of what the kernel counted there as this protocol.
 fn is_counted_as(operation: &Operation, protocol: Protocol) -> bool {
-    let spoken = match operation.protocol {
+    spoken(operation.protocol) == protocol && !operation.tls
+}
+
+/// The protocol of a connection with such a request. Calls of gRPC share theirs with other requests of HTTP/2.
+pub(super) fn spoken(protocol: Protocol) -> Protocol {
+    match protocol {
         Protocol::Grpc => Protocol::Http2,
         other => other,
-    };
-    spoken == protocol && !operation.tls
+    }
 }
 
 /// What of all connections was captured.

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use crate::edges::{EdgeOfConnection, UNTOLD};
+use crate::edges::EdgeOfConnection;
 use profiler_model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
@@ -374,7 +374,11 @@ impl SocketRequests {
                 self.drawn != Drawn::ALL
             }
             Protocol::Http1 => is_pipelined && self.drawn != Drawn::ALL,
-            Protocol::Dns | Protocol::Kafka | Protocol::MongoDb | Protocol::Tls => false,
+            Protocol::Dns
+            | Protocol::Kafka
+            | Protocol::MongoDb
+            | Protocol::Tls
+            | Protocol::Http => false,
         })
     }
 
@@ -406,7 +410,7 @@ impl SocketRequests {
             ) => wire
                 .wants_bytes()
                 .then_some(CaptureBytes::First(STORE_BYTES)),
-            (None | Some(Protocol::Http1 | Protocol::WebSocket), None) => None,
+            (None | Some(Protocol::Http1 | Protocol::WebSocket | Protocol::Http), None) => None,
         }
     }
 
@@ -420,7 +424,7 @@ impl SocketRequests {
             comm: String::new(),
             container: None,
             address: if is_unix {
-                Address::Unix(UNTOLD.to_owned())
+                Address::Unix(Address::UNKNOWN_PEER.to_owned())
             } else {
                 Address::Ip(address.ip().to_canonical())
             },

@@ -14,7 +14,7 @@ pub(super) fn is_grpc(content_type: &[u8]) -> bool {
 }
 
 /// The end at fault for a status (gRPC's status codes, in the view of the server).
-pub(super) fn outcome_of_status(status: u32) -> Outcome {
+pub fn outcome_of_grpc(status: u32) -> Outcome {
     match status {
         0 => Outcome::Ok,
         // Cancelled, invalid argument, not found, already exists, permission denied, resource
@@ -91,7 +91,7 @@ impl MessageCounter {
 
 #[cfg(test)]
 mod tests {
-    use super::{MessageCounter, is_grpc, outcome_of_status};
+    use super::{MessageCounter, is_grpc, outcome_of_grpc};
     use crate::Outcome;
 
     const MESSAGES: &[u8] = b"\0\0\0\0\x03abc\x01\0\0\0\0\0\0\0\0\x01x";
@@ -136,8 +136,8 @@ mod tests {
         for no in ["application/grpc-web", "application/json", ""] {
             assert!(!is_grpc(no.as_bytes()), "{no}");
         }
-        assert_eq!(outcome_of_status(0), Outcome::Ok);
-        assert_eq!(outcome_of_status(5), Outcome::ClientError);
-        assert_eq!(outcome_of_status(14), Outcome::ServerError);
+        assert_eq!(outcome_of_grpc(0), Outcome::Ok);
+        assert_eq!(outcome_of_grpc(5), Outcome::ClientError);
+        assert_eq!(outcome_of_grpc(14), Outcome::ServerError);
     }
 }

@@ -3,7 +3,7 @@
 mod recognise;
 mod decoder;
 mod stream;
-mod grpc;
+pub(crate) mod grpc;
 mod fields;
 mod reader;
 mod frame;

@@ -268,7 +268,7 @@ impl Stream {
         if self.exchange.protocol == Protocol::Grpc {
             return match (self.grpc_status, self.status) {
                 (Some(status), None | Some(200)) => {
-                    (Some(Status::Grpc(status)), grpc::outcome_of_status(status))
+                    (Some(Status::Grpc(status)), grpc::outcome_of_grpc(status))
                 }
                 (_, Some(status)) if status != 200 => {
                     (Some(Status::Http(status)), outcome_of_status(status))

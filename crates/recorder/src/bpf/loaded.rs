@@ -72,7 +72,9 @@ pub fn loaded() -> std::io::Result<(Vec<LoadedProgram>, Vec<LoadedMap>)> {
         let Some((what, fd)) = duplicate(number) else {
             continue;
         };
-        let Some(facts) = facts(&fd) else { continue };
+        let Some(facts) = facts(fd.as_raw_fd()) else {
+            continue;
+        };
         let id = facts.number(if what == Object::Program {
             "prog_id"
         } else {
@@ -131,8 +133,9 @@ fn duplicate(number: RawFd) -> Option<(Object, OwnedFd)> {
     Some((what, copy))
 }
 
-fn facts(fd: &OwnedFd) -> Option<Fdinfo> {
-    let path = format!("/proc/self/fdinfo/{}", fd.as_raw_fd());
+/// What the kernel says of a map or a program of ours.
+pub(super) fn facts(number: RawFd) -> Option<Fdinfo> {
+    let path = format!("/proc/self/fdinfo/{number}");
     fs::read_to_string(path).ok().map(Fdinfo)
 }
 
@@ -178,9 +181,7 @@ fn map(id: u32, fd: &OwnedFd, facts: &Fdinfo) -> LoadedMap {
 
 /// Runs of a program of ours that the kernel left out because the program was at work on that CPU.
 pub(super) fn missed_runs(number: RawFd) -> Option<u64> {
-    let path = format!("/proc/self/fdinfo/{number}");
-    let facts = Fdinfo(fs::read_to_string(path).ok()?);
-    facts.number("recursion_misses")
+    facts(number)?.number("recursion_misses")
 }
 
 /// Values of one entry that the kernel hands out: maps of a per-CPU kind have one for each possible CPU, at

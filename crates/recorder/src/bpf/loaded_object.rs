@@ -7,7 +7,7 @@ use std::{
 
 use aya::{
     Btf, Ebpf,
-    maps::{Array, HashMap, Map, MapError, RingBuf},
+    maps::{Array, HashMap, Map, MapData, MapError, RingBuf},
     programs::{BtfTracePoint, Program, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::process::ThreadState;
@@ -20,6 +20,7 @@ use super::{
     programs::{Group, Hazard, ProgramRow},
     reader::RecordReader,
     unwind_maps::{CaptureReader, UnwindMaps},
+    uprobe_multi::MultiPrograms,
 };
 
 /// What became of loading the programs that watch connections.
@@ -76,6 +77,8 @@ pub struct LoadedObject {
     /// What became of the programs that watch connections.
     pub(super) network: NetworkLoad,
     pub(super) unix_failure: Option<OffsetError>,
+    /// The programs of TLS, where the kernel puts them at many places at once.
+    pub(super) multi: Option<MultiPrograms>,
 }
 
 impl LoadedObject {
@@ -306,14 +309,7 @@ impl LoadedObject {
         self.ebpf
             .maps()
             .filter_map(|(name, map)| {
-                let (kind, data) = match map {
-                    Map::Array(data) => ("array", data),
-                    Map::PerCpuArray(data) => ("percpu_array", data),
-                    Map::HashMap(data) => ("hash", data),
-                    Map::LruHashMap(data) => ("lru_hash", data),
-                    Map::RingBuf(data) => ("ringbuf", data),
-                    _ => return None,
-                };
+                let (kind, data) = data_of(map)?;
                 Some(MapReport {
                     name: name.to_owned(),
                     kind,
@@ -328,6 +324,9 @@ impl LoadedObject {
         self.load_times
             .iter()
             .filter_map(|(name, load_time)| {
+                if let Some(report) = self.multi.as_ref().and_then(|multi| multi.report(name)) {
+                    return Some(report);
+                }
                 let info = self.ebpf.program(name)?.info().ok();
                 let stats = info.as_ref();
                 Some(ProgramReport {
@@ -341,6 +340,18 @@ impl LoadedObject {
                 })
             })
             .collect()
+    }
+}
+
+/// The kernel's name of a map's kind, and its data; `None` for kinds that no program here has.
+pub(super) fn data_of(map: &Map) -> Option<(&'static str, &MapData)> {
+    match map {
+        Map::Array(data) => Some(("array", data)),
+        Map::PerCpuArray(data) => Some(("percpu_array", data)),
+        Map::HashMap(data) => Some(("hash", data)),
+        Map::LruHashMap(data) => Some(("lru_hash", data)),
+        Map::RingBuf(data) => Some(("ringbuf", data)),
+        _ => None,
     }
 }
 

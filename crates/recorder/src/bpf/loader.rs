@@ -135,6 +135,7 @@ impl LoadedObject {
             event_loop_failed: None,
             network: NetworkLoad::default(),
             unix_failure,
+            multi: None,
         };
         let mut failures = Vec::new();
         for row in programs_of(permanent(request.counting)) {

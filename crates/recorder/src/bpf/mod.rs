@@ -36,6 +36,7 @@ mod tls;
 mod tracefs;
 mod unix_sockets;
 mod unwind_maps;
+mod uprobe_multi;
 
 pub use batch::{BatchError, drain};
 pub use call_plan::CallPlan;
@@ -66,3 +67,4 @@ pub use statistics::{enable_statistics, machine_keeps_statistics};
 pub use switches::{Measured, Switches};
 pub use tls::{TlsLink, TlsProbe};
 pub use unwind_maps::{Capture, CaptureReader, TakeBack, UnwindMaps};
+pub(crate) use uprobe_multi::MULTI;

@@ -1,6 +1,11 @@
 //! The kernel side of TLS: its maps, and probes at chosen instructions of files.
 
-use std::{fs::File, num::NonZeroU32, os::fd::AsRawFd as _, time::Instant};
+use std::{
+    fs::File,
+    num::NonZeroU32,
+    os::fd::{AsFd as _, OwnedFd},
+    time::Instant,
+};
 
 use aya::programs::{
     ProgramError, UProbe,
@@ -18,8 +23,9 @@ use profiler_tls_sites::{
 
 use super::{
     load_error::LoadError,
-    loaded_object::LoadedObject,
+    loaded_object::{LoadedObject, data_of},
     programs::{Group, ProgramRow, programs_of, row},
+    uprobe_multi::{MULTI, MultiPrograms, is_supported, path_of},
 };
 
 /// The programs of arguments, of results, of ciphertext that is handed out, and of rustls.
@@ -33,10 +39,16 @@ const RUSTLS_RESULT_PROGRAM: &ProgramRow = row("tls_rustls_result");
 /// to r15 (`arch/x86/include/asm/ptrace.h`).
 const WORDS: [u8; 16] = [10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0];
 
-/// A probe in a file; it is gone when this is dropped.
+/// A probe in a file, or several; they are gone when this is dropped.
 #[derive(Debug)]
 pub struct TlsLink {
-    _link: UProbeLink,
+    _link: Link,
+}
+
+#[derive(Debug)]
+enum Link {
+    One { _link: UProbeLink },
+    Many { _link: OwnedFd },
 }
 
 /// A place for a probe, as the kernel is told of it.
@@ -156,6 +168,20 @@ pub(super) fn config(tls_bytes: Option<u32>) -> TlsConfig {
     }
 }
 
+/// What came of each: the links, and the last failure.
+fn sorted(
+    results: impl Iterator<Item = Result<TlsLink, LoadError>>,
+) -> (Vec<TlsLink>, Option<LoadError>) {
+    let (mut links, mut failure) = (Vec::new(), None);
+    for result in results {
+        match result {
+            Ok(link) => links.push(link),
+            Err(error) => failure = Some(error),
+        }
+    }
+    (links, failure)
+}
+
 const TLS_PROCESSES: &str = "TLS_PROCESSES";
 
 fn tls_processes_failed(source: aya::maps::MapError) -> LoadError {
@@ -166,10 +192,18 @@ fn tls_processes_failed(source: aya::maps::MapError) -> LoadError {
 }
 
 impl LoadedObject {
-    /// Loads the programs, without attaching them.
+    /// Loads the programs, without attaching them: for many places at once where the kernel can do that.
     pub(super) fn load_tls(&mut self) -> Result<(), LoadError> {
         for row in programs_of(&[Group::Tls]) {
             self.allow_program(row)?;
+        }
+        if is_supported() && self.allow(MULTI).is_ok() {
+            match self.load_multi() {
+                Ok(()) => return Ok(()),
+                Err(error) => tracing::debug!(%error, "each probe gets a link of its own"),
+            }
+        }
+        for row in programs_of(&[Group::Tls]) {
             let name = row.name;
             let began = Instant::now();
             self.tls_program(name)?
@@ -183,8 +217,64 @@ impl LoadedObject {
         Ok(())
     }
 
-    /// Puts a probe into a file, for one process or, without a pid, for all that run it.
+    fn load_multi(&mut self) -> Result<(), LoadError> {
+        let names: Vec<&'static str> = programs_of(&[Group::Tls]).map(|row| row.name).collect();
+        let maps = self.ebpf().maps().filter_map(|(name, map)| {
+            let (_kind, data) = data_of(map)?;
+            Some((name, data.fd().as_fd()))
+        });
+        let multi = MultiPrograms::load(&names, &maps.collect::<Vec<_>>())?;
+        for (name, time) in multi.load_times() {
+            self.note_load_time(name, time);
+        }
+        self.multi = Some(multi);
+        Ok(())
+    }
+
+    /// Puts probes into a file, for one process or, without a pid, for all that run it; those of results first, so that no call is
+    /// remembered whose result would not be seen. What could be put in, and why something could not.
     pub fn attach_tls(
+        &mut self,
+        probes: &[TlsProbe],
+        file: &File,
+        pid: Option<u32>,
+    ) -> (Vec<TlsLink>, Option<LoadError>) {
+        let Some(multi) = &self.multi else {
+            let all = probes.iter();
+            return sorted(all.map(|probe| self.attach_one(probe, file, pid)));
+        };
+        let mut results = Vec::new();
+        let is_of_result = |probe: &&TlsProbe| {
+            [RESULT_PROGRAM.name, RUSTLS_RESULT_PROGRAM.name].contains(&probe.program.name)
+        };
+        let (first, then): (Vec<&TlsProbe>, Vec<&TlsProbe>) = probes.iter().partition(is_of_result);
+        let probes = [first, then].concat();
+        for (at, first) in probes.iter().enumerate() {
+            let is_same = |probe: &&&TlsProbe| probe.program.name == first.program.name;
+            if probes.iter().take(at).any(|probe| is_same(&probe)) {
+                continue;
+            }
+            let places = probes.iter().filter(is_same);
+            let places: Vec<(u64, u64)> = places
+                .map(|probe| (probe.offset, probe.cookie.to_bits()))
+                .collect();
+            let attach = |places| multi.attach(first.program.name, file, places, pid);
+            match attach(&places) {
+                // One place that the kernel refuses keeps none of the others away.
+                Err(_) if places.len() > 1 => {
+                    let alone = places.iter().map(std::slice::from_ref);
+                    results.extend(alone.map(attach));
+                }
+                result => results.push(result),
+            }
+        }
+        let link = |descriptor| TlsLink {
+            _link: Link::Many { _link: descriptor },
+        };
+        sorted(results.into_iter().map(|result| result.map(link)))
+    }
+
+    fn attach_one(
         &mut self,
         probe: &TlsProbe,
         file: &File,
@@ -198,16 +288,18 @@ impl LoadedObject {
             location: UProbeAttachLocation::AbsoluteOffset(probe.offset),
             cookie: Some(probe.cookie.to_bits()),
         };
-        // The file itself, whatever has its name by now.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let scope = match pid.and_then(NonZeroU32::new) {
             Some(pid) => UProbeScope::OneProcess(pid),
             None => UProbeScope::AllProcesses,
         };
         let program = self.tls_program(probe.program.name)?;
-        let id = program.attach(point, path, scope).map_err(failed)?;
+        let id = program
+            .attach(point, path_of(file), scope)
+            .map_err(failed)?;
         let link = program.take_link(id).map_err(failed)?;
-        Ok(TlsLink { _link: link })
+        Ok(TlsLink {
+            _link: Link::One { _link: link },
+        })
     }
 
     /// Sets a word of the state, by `profiler_common::tls::STATE_*`.

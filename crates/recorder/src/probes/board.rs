@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use profiler_model::{LossKind, Losses};
 use profiler_recording::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 
-use crate::bpf::{Group, LOOPS, LoadedObject, ProgramReport, WORK, is_of};
+use crate::bpf::{Group, LOOPS, LoadedObject, MULTI, ProgramReport, WORK, is_of};
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -82,13 +82,13 @@ impl ProbeStatuses {
         self.with(|board| board.probes.keys().cloned().collect())
     }
 
-    /// Those of `denied` that no probe has. `bpf_loop` and `work` can be denied as well, and so can the programs of TLS,
-    /// which a task says itself.
+    /// Those of `denied` that no probe has. `bpf_loop`, `uprobe_multi` and `work` can be denied as well, and so can the programs of
+    /// TLS, which a task says itself.
     pub fn unknown(&self, denied: &[String]) -> Vec<String> {
         self.with(|board| {
             let is_known = |name: &String| {
                 board.probes.contains_key(name)
-                    || [LOOPS, WORK].contains(&name.as_str())
+                    || [LOOPS, MULTI, WORK].contains(&name.as_str())
                     || is_of(Group::Tls, name)
                     || is_of(Group::KernelNames, name)
             };

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use profiler_clock::{clock_ns, wall_ns};
+pub(super) use profiler_clock::monotonic_ns;
+use profiler_clock::wall_ns;
 use profiler_model::{Clock, ProfileBuilder};
-use rustix::time::ClockId;
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
 pub(super) const BUCKET: Duration = Duration::from_millis(20);
@@ -55,11 +55,6 @@ impl Origin {
             .saturating_add(kernel_ns)
             .saturating_sub(self.kernel_ns)
     }
-}
-
-/// `CLOCK_MONOTONIC` in nanoseconds.
-pub(super) fn monotonic_ns() -> u64 {
-    clock_ns(ClockId::Monotonic)
 }
 
 /// The epoch's length.

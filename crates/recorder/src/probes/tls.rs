@@ -306,8 +306,8 @@ impl TlsProbes {
         Ok(())
     }
 
-    /// The kernel waits a tenth of a second for each probe until no CPU can be in it, one after the other,
-    /// regardless of the threads that ask for it.
+    /// Until no CPU can be in a probe the kernel waits a tenth of a second for each link, one after the other, regardless of
+    /// the threads that ask for it. Where it can, one link holds all probes of a program in a file.
     fn drop_links(&mut self) {
         self.shared.clear();
         for process in self.processes.values_mut() {
@@ -478,21 +478,16 @@ impl TlsProbes {
                     object.set_tls_state(STATE_GOROUTINES, 1)?;
                     self.has_goroutines = true;
                 }
-                let mut links = Vec::new();
                 let report = self.files.get_mut(&mapping.key);
-                let mut reason = None;
                 let is_shared = self.shared.plaintext.has(&mapping.key);
                 let own = if is_shared {
                     Vec::new()
                 } else {
                     probes(&mapping.content)
                 };
-                for probe in own {
-                    match object.attach_tls(&probe, &mapping.file, Some(process.key.pid)) {
-                        Ok(link) => links.push(link),
-                        Err(error) => reason = Some(error.to_string()),
-                    }
-                }
+                let pid = Some(process.key.pid);
+                let (links, failure) = object.attach_tls(&own, &mapping.file, pid);
+                let reason = failure.map(|error| error.to_string());
                 if let Some(report) = report
                     && let Some(reason) = reason
                     && is_running(process.key)

@@ -87,14 +87,8 @@ impl Ciphertext {
             } else {
                 probes(&mapping.content)
             };
-            let mut links = Vec::new();
-            let mut result = Ok(());
-            for probe in own {
-                match object.attach_tls(&probe, &mapping.file, Some(key.pid)) {
-                    Ok(link) => links.push(link),
-                    Err(error) => result = Err(error),
-                }
-            }
+            let (links, failure) = object.attach_tls(&own, &mapping.file, Some(key.pid));
+            let result = failure.map_or(Ok(()), Err);
             let has_ended = result.is_err() && !is_running(key);
             self.links.insert(mapping.key, links);
             if !has_ended {

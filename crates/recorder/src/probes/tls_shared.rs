@@ -77,16 +77,13 @@ impl SharedProbes {
         file: &std::fs::File,
         probes: &[TlsProbe],
     ) -> Result<(), LoadError> {
-        let links: Result<Vec<TlsLink>, LoadError> = probes
-            .iter()
-            .map(|probe| object.attach_tls(probe, file, None))
-            .collect();
-        match links {
-            Ok(links) => {
+        let (links, failure) = object.attach_tls(probes, file, None);
+        match failure {
+            None => {
                 self.links.insert(key, links);
                 Ok(())
             }
-            Err(error) => {
+            Some(error) => {
                 self.refused.push(key);
                 Err(error)
             }

@@ -11,6 +11,10 @@ app.kubernetes.io/name: profiler-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "profiler-agent.accessLogs" -}}
+{{- printf "%s-access-logs" (include "profiler-agent.name" . | trunc 51 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "profiler-agent.name" -}}
 {{- if eq .Release.Name .Chart.Name }}{{ .Chart.Name }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}

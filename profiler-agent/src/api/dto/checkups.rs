@@ -50,6 +50,7 @@ impl CreateCheckup {
             duration_s,
             frequency_hz,
             tls: tls == Allowance::Allowed,
+            access_log: false,
         })
     }
 }

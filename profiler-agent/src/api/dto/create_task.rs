@@ -1,12 +1,12 @@
 //! What a task is started with, as a client asks for it.
 
-use profiler_model as model;
+use profiler_model::{self as model, RequestSource};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
     event_loop::LoopRules,
-    request_rules::{Asked, RequestRule, RequestSamples},
+    request_rules::{Asked, Refusal, RequestRule, RequestSamples},
     tasks::{IMPORTED_BY, Target, TaskKind, target_of},
     wait_counts::OffCpuMode,
 };
@@ -58,7 +58,11 @@ pub(in crate::api) struct CreateTask {
     /// `/event-loop`.
     #[serde(default)]
     pub(in crate::api) event_loop: Option<LoopRules>,
-    /// Also plaintext at the functions of TLS libraries, with `requests`; the agent must have been started
+    /// Where requests are taken from, each source once, with `requests`: `access_log` is what Envoys report to the agent, which must have
+    /// been started with `--access-logs`; `tls` needs `sockets`. Null: `sockets`, and `tls` where that is true.
+    #[serde(default)]
+    pub(in crate::api) source: Option<Vec<RequestSource>>,
+    /// Also plaintext at the functions of TLS libraries, as `tls` in `source`, with `requests`; the agent must have been started
     /// with `--allow-tls-capture`.
     #[serde(default)]
     #[schema(default = false)]
@@ -96,9 +100,6 @@ pub(in crate::api) struct CreateTask {
     pub(in crate::api) group: Option<String>,
 }
 
-/// A field, and what is wrong with it.
-type Refusal = (&'static str, String);
-
 impl CreateTask {
     /// The specification. Bounds are the engine's.
     pub(in crate::api) fn into_spec(self) -> Result<model::TaskSpec, Refusal> {
@@ -113,6 +114,7 @@ impl CreateTask {
             min_wait_ns,
             max_wait_ns,
             event_loop,
+            source,
             tls,
             tls_duty_percent,
             bodies,
@@ -135,6 +137,7 @@ impl CreateTask {
         };
         let edges = model::EdgeSpec { timed };
         let asked = Asked {
+            source,
             tls,
             tls_duty_percent,
             bodies,
@@ -155,7 +158,7 @@ impl CreateTask {
             }
             TaskKind::Requests => {
                 sampled.is_not_for(model::TaskKind::Requests)?;
-                let options = asked.options();
+                let options = asked.options()?;
                 model::Recording::Requests(model::RequestSpec { edges, options })
             }
             TaskKind::Imported => return Err(("kind", IMPORTED_BY.to_owned())),

@@ -1,6 +1,7 @@
 //! The wire types of the HTTP API: the only place where they are defined. Times are nanoseconds
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
+mod access_logs;
 mod agent;
 mod checkups;
 mod containers;
@@ -20,6 +21,7 @@ mod pods;
 mod process_symbols;
 mod processes;
 mod quality;
+mod request_access_logs;
 mod request_plaintext;
 mod request_rules;
 mod request_samples;
@@ -41,6 +43,7 @@ pub use processes::{Process, ProcessList};
 pub use request_rules::parse_sample_rule;
 pub use requests::TaskRequests;
 
+pub(super) use access_logs::access_log_status;
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Memory, Meta, NetworkMode, Probe, ProbeList, Problem,
     Readiness, RoleName, losses,

@@ -1,6 +1,6 @@
 //! What a requests task is asked for.
 
-use profiler_model as model;
+use profiler_model::{self as model, RequestSource};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -112,6 +112,8 @@ impl From<model::StatusClass> for RequestStatusClass {
 /// What a requests task looks for.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(in crate::api) struct RequestSettings {
+    /// Where requests are taken from.
+    source: Vec<RequestSource>,
     tls: bool,
     tls_duty_percent: u8,
     bodies: bool,
@@ -125,6 +127,8 @@ pub(in crate::api) struct RequestSettings {
 impl From<&model::RequestOptions> for RequestSettings {
     fn from(options: &model::RequestOptions) -> Self {
         let model::RequestOptions {
+            access_log: _,
+            sockets: _,
             tls,
             tls_duty_percent,
             bodies,
@@ -135,6 +139,7 @@ impl From<&model::RequestOptions> for RequestSettings {
             cpu_percent,
         } = options;
         Self {
+            source: options.sources(),
             tls: *tls,
             tls_duty_percent: *tls_duty_percent,
             bodies: *bodies,
@@ -151,9 +156,13 @@ impl From<&model::RequestOptions> for RequestSettings {
     }
 }
 
+/// A field, and what is wrong with it.
+pub(super) type Refusal = (&'static str, String);
+
 /// The fields of a new task that only tasks of kind `requests` have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
+    pub(super) source: Option<Vec<RequestSource>>,
     pub(super) tls: Option<bool>,
     pub(super) tls_duty_percent: Option<u8>,
     pub(super) bodies: Option<bool>,
@@ -168,6 +177,7 @@ impl Asked {
     /// A field that was given.
     pub(super) fn first_given(&self) -> Option<&'static str> {
         let Self {
+            source,
             tls,
             tls_duty_percent,
             bodies,
@@ -178,6 +188,7 @@ impl Asked {
             cpu_percent,
         } = self;
         let given = [
+            ("source", source.is_some()),
             ("tls", tls.is_some()),
             ("tls_duty_percent", tls_duty_percent.is_some()),
             ("bodies", bodies.is_some()),
@@ -192,8 +203,9 @@ impl Asked {
     }
 
     /// The defaults, with what was given.
-    pub(super) fn options(self) -> model::RequestOptions {
+    pub(super) fn options(self) -> Result<model::RequestOptions, Refusal> {
         let Self {
+            source,
             tls,
             tls_duty_percent,
             bodies,
@@ -204,8 +216,21 @@ impl Asked {
             cpu_percent,
         } = self;
         let usual = model::RequestOptions::default();
-        model::RequestOptions {
-            tls: tls.unwrap_or(usual.tls),
+        let source = source.unwrap_or_else(|| usual.sources());
+        let has = |wanted| source.contains(&wanted);
+        if let Some(problem) = problem_of(&source) {
+            return Err(("source", problem));
+        }
+        if tls == Some(false) && has(RequestSource::Tls) {
+            return Err((
+                "tls",
+                "tls is false and source has it: leave one of them out".to_owned(),
+            ));
+        }
+        Ok(model::RequestOptions {
+            access_log: has(RequestSource::AccessLog),
+            sockets: has(RequestSource::Sockets),
+            tls: tls.unwrap_or(usual.tls) || has(RequestSource::Tls),
             tls_duty_percent: tls_duty_percent.unwrap_or(usual.tls_duty_percent),
             bodies: bodies.unwrap_or(usual.bodies),
             raw_paths: raw_paths.unwrap_or(usual.raw_paths),
@@ -215,6 +240,19 @@ impl Asked {
                 bodies.unwrap_or(usual.bodies),
             )),
             cpu_percent: cpu_percent.unwrap_or(usual.cpu_percent),
-        }
+        })
     }
+}
+
+/// Why this is no list of sources. Which of them go together is the engine's to say.
+fn problem_of(source: &[RequestSource]) -> Option<String> {
+    if source.is_empty() {
+        let names = RequestSource::ALL.map(RequestSource::name).join(", ");
+        return Some(format!("source must name at least one of {names}"));
+    }
+    let twice = RequestSource::ALL
+        .into_iter()
+        .find(|wanted| source.iter().filter(|found| *found == wanted).count() > 1)?;
+    let name = twice.name();
+    Some(format!("source has {name} more than once: name each once"))
 }

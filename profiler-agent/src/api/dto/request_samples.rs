@@ -1,7 +1,7 @@
 //! Single requests of a task.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use profiler_model as model;
+use profiler_model::{self as model, RequestSource};
 use profiler_network::requests::{shown_end, status_name};
 use profiler_protocols::{Body, Exchange, Outcome, Status};
 use serde::Serialize;
@@ -15,6 +15,7 @@ pub(super) struct RequestSample {
     #[schema(required)]
     edge: Option<RequestEdge>,
     protocol: &'static str,
+    source: RequestSource,
     tls: bool,
     #[schema(required)]
     method: Option<String>,
@@ -129,7 +130,11 @@ struct RequestTrace {
     span_id: Option<String>,
 }
 
-pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) -> RequestSample {
+pub(super) fn sample(
+    found: &model::RequestSample,
+    edge: Option<RequestEdge>,
+    source: RequestSource,
+) -> RequestSample {
     let model::RequestSample {
         edge: _,
         tls,
@@ -172,6 +177,7 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
         // Of one request the connection is known.
         edge: edge.map(|edge| edge.of_client(*client)),
         protocol: protocol.name(),
+        source,
         tls: *tls,
         method: method.clone(),
         route: route.clone(),

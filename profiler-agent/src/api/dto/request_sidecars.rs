@@ -67,11 +67,12 @@ impl From<model::RequestPlace> for RequestPlace {
     }
 }
 
-/// What ties a pair together: the same ids, `fingerprint` (alike, and nothing else fits), or `order` (several fit
-/// equally well, and the first was taken).
+/// What ties a pair together: the process's own access log, the same ids, `fingerprint` (alike, and nothing else fits), or `order`
+/// (several fit equally well, and the first was taken).
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum MatchClass {
+    AccessLog,
     RequestId,
     TraceId,
     Fingerprint,
@@ -81,6 +82,7 @@ enum MatchClass {
 impl From<model::MatchClass> for MatchClass {
     fn from(class: model::MatchClass) -> Self {
         match class {
+            model::MatchClass::AccessLog => Self::AccessLog,
             model::MatchClass::RequestId => Self::RequestId,
             model::MatchClass::TraceId => Self::TraceId,
             model::MatchClass::Fingerprint => Self::Fingerprint,
@@ -156,10 +158,11 @@ impl From<&model::Sidecar> for RequestSidecar {
             unmatched_in: *unmatched_in,
             unmatched_out: *unmatched_out,
             forgotten: *forgotten,
-            pairs: pairs
-                .iter()
+            pairs: model::MatchClass::ALL
+                .into_iter()
+                .filter_map(|class| Some((class, pairs.get(&class)?)))
                 .map(|(class, times)| RequestPairs {
-                    class: (*class).into(),
+                    class: class.into(),
                     pairs: times.pairs,
                     share: share(times.pairs, all),
                     times: times.into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler_analysis::latency::latencies;
 use profiler_host::container_names::ContainerDirectory;
-use profiler_model::{self as model, RequestValues, latency::Latency};
+use profiler_model::{self as model, RequestSource, RequestValues, latency::Latency};
 use profiler_network::requests::is_unix_end;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::{
     containers::{NamedContainers, named},
     edges::{CountedWindow, EdgeEnd, end},
+    request_access_logs::RequestAccessLogs,
     request_plaintext::RequestPlaintext,
     request_samples::{RequestSample, sample},
     request_sidecars::RequestSidecar,
@@ -61,6 +62,9 @@ pub struct TaskRequests {
     /// Where plaintext of TLS was captured and what that costs; null where it was not asked for.
     #[schema(required)]
     plaintext: Option<RequestPlaintext>,
+    /// What Envoys report by their access logs; null where these were not asked for.
+    #[schema(required)]
+    access_logs: Option<RequestAccessLogs>,
     /// The stored result cannot be read: nothing here was counted.
     damaged: bool,
     /// Names of the containers of these edges, by id; those that nobody has named are missing.
@@ -121,6 +125,7 @@ struct RequestOperation {
     edge: Option<RequestEdge>,
     /// `http1`, `http2`, `grpc`, `websocket`, `dns`, `redis`, `postgresql`, `mysql`.
     protocol: &'static str,
+    source: RequestSource,
     /// The plaintext was read at a TLS library.
     tls: bool,
     /// `GET`, the first word of a statement, a command; null: not seen.
@@ -131,7 +136,8 @@ struct RequestOperation {
     route: Option<String>,
     /// Operations of the edge for which there was no room.
     other: bool,
-    /// Requests that are over. Where connections were sampled, all by estimate, as are errors and statuses.
+    /// Requests that are over. Where connections were sampled, or entries of access logs dropped, all by estimate, as are errors and
+    /// statuses.
     count: u64,
     /// Those that were seen.
     seen: u64,
@@ -305,13 +311,19 @@ impl TaskRequests {
             over_time: found.over_time(),
             operations: operations
                 .into_iter()
-                .map(|found| operation(found, edge_at(found.edge)))
+                .map(|operation| published(operation, edge_at(operation.edge), found))
                 .collect(),
             counted: counts(found, &edges),
             samples: found
                 .samples
                 .iter()
-                .map(|found| sample(found, edge_at(found.edge)))
+                .map(|kept| {
+                    sample(
+                        kept,
+                        edge_at(kept.edge),
+                        found.source_of(kept.edge, kept.tls),
+                    )
+                })
                 .collect(),
             samples_left_out: found.samples_left_out,
             tls: found.edges.iter().flat_map(tls).collect(),
@@ -322,6 +334,7 @@ impl TaskRequests {
             connections_by_protocol: counters.connections_by_protocol.clone(),
             incomplete: counters.into(),
             plaintext: found.tls.as_ref().map(Into::into),
+            access_logs: found.logged.as_ref().map(Into::into),
             damaged: found.is_damaged,
         }
     }
@@ -391,9 +404,13 @@ fn tls(found: &model::RequestEdge) -> impl Iterator<Item = RequestTls> + '_ {
     })
 }
 
-fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOperation {
+fn published(
+    found: &model::Operation,
+    edge: Option<RequestEdge>,
+    table: &model::RequestTable,
+) -> RequestOperation {
     let model::Operation {
-        edge: _,
+        edge: place,
         protocol,
         tls,
         method,
@@ -408,6 +425,7 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
     RequestOperation {
         edge,
         protocol: protocol.name(),
+        source: table.source_of(*place, *tls),
         tls: *tls,
         method: method.clone(),
         route: route.clone(),

@@ -55,8 +55,8 @@ pub(in crate::api) async fn list(
 }
 
 /// Starts an on-CPU, an off-CPU and a requests task on a target, and reads the kernel's accounts and
-/// Envoy's counts beside them. Requests inside TLS are read where the agent was started with `--allow-tls-capture`.
-/// All tasks are started or none.
+/// Envoy's counts beside them. Requests inside TLS are read where the agent was started with `--allow-tls-capture`;
+/// those of Envoys that send their access logs are taken from these. All tasks are started or none.
 #[utoipa::path(
     post, path = "/api/v1/checkups", tag = "checkups",
     request_body = CreateCheckup,
@@ -81,9 +81,10 @@ pub(in crate::api) async fn create(
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
-    let request = body
+    let mut request = body
         .into_request(state.parts.capture.tls)
         .map_err(|detail| ApiError::invalid_field("target", detail))?;
+    request.access_log = state.parts.access_logs.logs.is_on();
     let created = state.parts.checkups.create(&request).await?;
     if request.tls {
         tracing::info!(

@@ -1,5 +1,6 @@
 //! Handlers, one file for each resource.
 
+pub(super) mod access_logs;
 pub(super) mod checkups;
 pub(super) mod containers;
 pub(super) mod diagnosis;

@@ -162,10 +162,7 @@ pub(in crate::api) async fn show(
     let key: ProcessKey = id.parse().map_err(|()| missing())?;
     state.refresh_processes(MAX_AGE).await?;
     let table = state.parts.table.clone();
-    let process = table
-        .get(key.pid)
-        .filter(|process| process.key == key)
-        .ok_or_else(missing)?;
+    let process = table.process(key).ok_or_else(missing)?;
     let threads = blocking(move || table.threads(key)).await?;
     Ok(Json(ProcessDetail {
         process: dto::Process::new(
@@ -198,10 +195,7 @@ pub(in crate::api) async fn symbols(
     let missing = || ApiError::not_found(format!("there is no process {id:?}; it may have exited"));
     let key: ProcessKey = id.parse().map_err(|()| missing())?;
     state.refresh_processes(MAX_AGE).await?;
-    let known = state.parts.table.get(key.pid);
-    known
-        .filter(|process| process.key == key)
-        .ok_or_else(missing)?;
+    state.parts.table.process(key).ok_or_else(missing)?;
     let forecasts = state.parts.inspection.forecasts();
     let _place = forecasts
         .place

@@ -247,7 +247,7 @@ async fn wrong_fields_are_named() {
     let task = |rest: &str| format!(r#"{{"kind":"on_cpu","target":{{"all":true}}{rest}}}"#);
     check_create(
         &task(r#","colour":"red""#),
-        invalid("colour", "unknown field `colour`, expected one of `kind`, `target`, `duration_s`, `frequency_hz`, `wakers`, `timed`, `off_cpu_mode`, `min_wait_ns`, `max_wait_ns`, `event_loop`, `tls`, `tls_duty_percent`, `bodies`, `raw_paths`, `samples`, `rules`, `capture_bytes`, `cpu_percent`, `group`"),
+        invalid("colour", "unknown field `colour`, expected one of `kind`, `target`, `duration_s`, `frequency_hz`, `wakers`, `timed`, `off_cpu_mode`, `min_wait_ns`, `max_wait_ns`, `event_loop`, `source`, `tls`, `tls_duty_percent`, `bodies`, `raw_paths`, `samples`, `rules`, `capture_bytes`, `cpu_percent`, `group`"),
     )
     .await;
     check_create("{}", invalid("kind", "missing field `kind`")).await;

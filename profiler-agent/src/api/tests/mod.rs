@@ -2,6 +2,7 @@
 //! connection decides.
 
 mod access;
+mod access_logs;
 mod canary;
 mod checkups;
 mod diagnosis;
@@ -51,6 +52,7 @@ use tower::ServiceExt;
 
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Reached, Token, Tokens, router};
 use crate::{
+    access_log_socket::ReceivedAccessLogs,
     config::{ArgumentPolicy, CapturePolicy},
     telemetry::Totals,
 };
@@ -225,6 +227,7 @@ struct Api {
 struct Setup {
     network: NetworkWatch,
     overview: OverviewWatch,
+    access_logs: ReceivedAccessLogs,
     arguments: ArgumentPolicy,
     capture: CapturePolicy,
     max_running: usize,
@@ -238,6 +241,7 @@ impl Default for Setup {
         Self {
             network: NetworkWatch::off(),
             overview: OverviewWatch::off(),
+            access_logs: ReceivedAccessLogs::default(),
             arguments: ArgumentPolicy::Masked,
             capture: CapturePolicy::default(),
             max_running: 8,
@@ -292,6 +296,7 @@ impl Api {
             totals: Arc::new(Totals::default()),
             network: setup.network,
             overview: setup.overview,
+            access_logs: setup.access_logs,
             network_metrics_edges: 2,
             tokens,
             origin,

@@ -37,6 +37,8 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .cloned()
         .collect();
     let mut expected = [
+        "/api/v1/access-logs",
+        "/api/v1/access-logs/requests",
         "/api/v1/checkups",
         "/api/v1/checkups/compare",
         "/api/v1/checkups/{id}",

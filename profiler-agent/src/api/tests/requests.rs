@@ -1,10 +1,13 @@
 //! Requests: what a task may be asked for, and the shape of what comes of it.
 
+use std::collections::BTreeMap;
+
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
-    EdgeCount, MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge,
-    RequestPlace, RequestSample, RequestSpan, RequestTable, RequestTimeline, SampleReason, SeenBy,
-    Sidecar, SidecarTimes, Spread, Tally, TaskState, Timings, TlsSeen, UpstreamHeader, Window,
+    EdgeCount, Endpoint, LoggedRequests, LoggingEnvoy, MatchClass, Matched, Operation, Outcomes,
+    RequestCounters, RequestEdge, RequestPlace, RequestSample, RequestSpan, RequestTable,
+    RequestTimeline, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally, TaskState,
+    Timings, TlsSeen, UpstreamHeader, Window,
 };
 use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
@@ -292,6 +295,68 @@ async fn sidecars_say_how_sure_their_pairs_are() {
 }
 
 #[tokio::test]
+async fn results_without_access_logs_say_so() {
+    let result = result(&Api::new()).await;
+    assert_eq!(result["access_logs"], Value::Null);
+    assert_eq!(result["operations"][0]["source"], "tls");
+    assert_eq!(result["samples"][0]["source"], "tls");
+}
+
+#[test]
+fn what_envoys_report_stands_beside_their_operations() {
+    let mut table = table();
+    let process = table.edges[0].key.client.clone();
+    let claimed = Endpoint {
+        pid: None,
+        ..process.clone()
+    };
+    let times = table.sidecars[0].pairs[&MatchClass::RequestId].clone();
+    table.sidecars[0].pairs.insert(MatchClass::AccessLog, times);
+    let envoys = [process, claimed].map(|process| LoggingEnvoy {
+        process,
+        node_id: "node".to_owned(),
+        requests: 10,
+        connections: 1,
+        retried: 0,
+        retries: 0,
+        missing: Some(2),
+        phases: Vec::new(),
+        flags: [("UF".to_owned(), 3)].into(),
+        details: BTreeMap::new(),
+        tls: BTreeMap::new(),
+        upstreams: Vec::new(),
+        of_other_upstreams: 0,
+    });
+    table.logged = Some(LoggedRequests {
+        edges: vec![0],
+        envoys: envoys.to_vec(),
+        seen_twice: 4,
+        left_out: 5,
+        of_other_envoys: 6,
+    });
+    let names = ContainerDirectory::default();
+    let result = TaskRequests::new(&TaskState::Finished, Some(&table), &names);
+    let result = serde_json::to_value(&result).unwrap();
+    assert_eq!(result["operations"][0]["source"], "access_log");
+    assert_eq!(result["samples"][0]["source"], "access_log");
+    // The best evidence first.
+    assert_eq!(result["sidecars"][0]["pairs"][0]["class"], "access_log");
+    let logs = &result["access_logs"];
+    let counted = ["seen_twice", "left_out", "of_other_envoys"].map(|name| logs[name].clone());
+    assert_eq!(json!(counted), json!([4, 5, 6]));
+    let [known, claimed] = [&logs["envoys"][0], &logs["envoys"][1]];
+    assert_eq!(
+        (&known["process"]["pid"], &known["claimed"]),
+        (&json!(1), &json!(false))
+    );
+    assert_eq!(claimed["claimed"], true);
+    assert_eq!(known["process"]["port"], Value::Null);
+    let said = ["node_id", "requests", "missing"].map(|name| known[name].clone());
+    assert_eq!(json!(said), json!(["node", 10, 2]));
+    assert_eq!(known["flags"][0]["long_name"], "UpstreamConnectionFailure");
+}
+
+#[tokio::test]
 async fn the_answer_is_what_the_command_prints() {
     let mut answer = result(&Api::new()).await;
     answer["state"] = "finished".into();
@@ -349,7 +414,7 @@ async fn a_task_shows_what_it_was_asked_for() {
     assert_eq!(
         task["requests"],
         json!({
-            "tls": false, "tls_duty_percent": 100, "bodies": false, "raw_paths": false, "samples": "slow",
+            "source": ["sockets"], "tls": false, "tls_duty_percent": 100, "bodies": false, "raw_paths": false, "samples": "slow",
             "rules": [], "capture_bytes": 1024, "cpu_percent": 5,
         })
     );
@@ -405,6 +470,95 @@ async fn with_the_operators_leave_tls_is_read_and_bodies_are_kept() {
     assert_eq!(status, 201, "{task}");
     assert_eq!(task["requests"]["bodies"], true);
     assert_eq!(task["requests"]["capture_bytes"], 16320);
+}
+
+#[tokio::test]
+async fn a_task_takes_requests_from_where_it_is_told() {
+    let api = api(CapturePolicy {
+        tls: Allowance::Allowed,
+        bodies: Allowance::Refused,
+    });
+    for (asked, source, tls) in [
+        (
+            json!({ "source": ["access_log"] }),
+            json!(["access_log"]),
+            false,
+        ),
+        (
+            json!({ "source": ["sockets", "access_log"] }),
+            json!(["access_log", "sockets"]),
+            false,
+        ),
+        (
+            json!({ "source": ["tls", "sockets"] }),
+            json!(["sockets", "tls"]),
+            true,
+        ),
+        (
+            json!({ "source": ["sockets"], "tls": true }),
+            json!(["sockets", "tls"]),
+            true,
+        ),
+        (
+            json!({ "source": null, "tls": true }),
+            json!(["sockets", "tls"]),
+            true,
+        ),
+    ] {
+        let (status, task) = create(&api, asked).await;
+        assert_eq!(status, 201, "{task}");
+        assert_eq!(task["requests"]["source"], source);
+        assert_eq!(task["requests"]["tls"], tls);
+    }
+}
+
+#[tokio::test]
+async fn sources_that_do_not_go_together_are_refused() {
+    let api = api(CapturePolicy {
+        tls: Allowance::Allowed,
+        bodies: Allowance::Allowed,
+    });
+    for (asked, field, detail) in [
+        (
+            json!({ "source": [] }),
+            "source",
+            "at least one of access_log, sockets, tls",
+        ),
+        (
+            json!({ "source": ["sockets", "sockets"] }),
+            "source",
+            "sockets more than once",
+        ),
+        (
+            json!({ "source": ["logs"] }),
+            "source[0]",
+            "unknown variant `logs`",
+        ),
+        (json!({ "source": ["tls"] }), "tls", "add sockets to source"),
+        (
+            json!({ "source": ["access_log"], "tls": true }),
+            "tls",
+            "add sockets to source",
+        ),
+        (
+            json!({ "source": ["access_log"], "bodies": true }),
+            "bodies",
+            "add sockets to source",
+        ),
+        (
+            json!({ "source": ["sockets", "tls"], "tls": false }),
+            "tls",
+            "leave one of them out",
+        ),
+        (
+            json!({ "kind": "network", "source": ["sockets"] }),
+            "source",
+            "take requests",
+        ),
+    ] {
+        let refused = create(&api, asked).await;
+        check_refused(refused, "invalid_field", &json!(field), detail);
+    }
 }
 
 #[tokio::test]

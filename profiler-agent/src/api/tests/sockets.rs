@@ -9,6 +9,8 @@ use tokio::{
     task::JoinHandle,
 };
 
+use profiler_server_tls::TlsConfig;
+
 use crate::{
     api::{
         addressing::{Reached, names_us},
@@ -16,7 +18,7 @@ use crate::{
     },
     app::{App, AppError, KernelSide, STOP_DEADLINE},
     config::{
-        ServeConfig, TlsConfig,
+        ServeConfig,
         cli::{AccessArgs, ServeArgs},
         resolve_serve,
     },
@@ -405,7 +407,7 @@ async fn tls_is_served_and_plain_text_is_not() {
 #[test]
 fn an_agent_on_every_address_is_called_by_those_of_its_certificate() {
     let keys = tempfile::tempdir().unwrap();
-    let loaded = crate::api::load_tls(&certificate(keys.path())).unwrap();
+    let loaded = profiler_server_tls::load(&certificate(keys.path())).unwrap();
     let origin = crate::api::Origin {
         address: "0.0.0.0:7117".parse().unwrap(),
         tls: true,
@@ -541,7 +543,7 @@ fn tls_errors_name_the_file_and_the_fault() {
             key: key.to_owned(),
         };
         assert_eq!(
-            crate::api::load_tls(&config).unwrap_err().to_string(),
+            profiler_server_tls::load(&config).unwrap_err().to_string(),
             expected
         );
     };
@@ -586,10 +588,10 @@ fn tls_errors_name_the_file_and_the_fault() {
 fn a_key_that_every_user_may_read_is_refused() {
     let keys = tempfile::tempdir().unwrap();
     let tls = certificate(keys.path());
-    crate::api::tls::load(&tls).unwrap();
+    profiler_server_tls::load(&tls).unwrap();
     let open = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(&tls.key, open).unwrap();
-    let refused = crate::api::tls::load(&tls).unwrap_err().to_string();
+    let refused = profiler_server_tls::load(&tls).unwrap_err().to_string();
     assert!(
         refused.ends_with("can be read by every user (mode 0644): chmod 600 it"),
         "{refused}"

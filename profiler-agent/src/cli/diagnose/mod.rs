@@ -28,6 +28,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         duration_s: args.duration.as_secs(),
         frequency_hz: args.frequency,
         tls: args.tls,
+        access_log: false,
     };
     let config = |error: anyhow::Error| CliError::Config(error);
     for spec in specs(&request) {

@@ -1,6 +1,6 @@
 //! The command lines of what watches connections.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, ValueEnum};
 use profiler_model::Target;
@@ -52,11 +52,23 @@ pub struct RequestsArgs {
     /// How long to look: 1s to 1h
     #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
-    /// Also read plaintext at the functions of TLS libraries; every call of them is slowed
+    /// Where requests are taken from (separate by commas)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "SOURCE",
+        value_delimiter = ',',
+        default_value = "sockets"
+    )]
+    pub source: Vec<TakenFrom>,
+    /// Receive access logs at this address of loopback, with `--source access-log` [default: 127.0.0.1:7118]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub access_logs: Option<SocketAddr>,
+    /// Also read plaintext at the functions of TLS libraries, as `--source sockets,tls`
     #[arg(long)]
     pub tls: bool,
     /// Part of the time in which that is on, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 100, requires = "tls",
+    #[arg(long, value_name = "PERCENT", default_value_t = 100,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub tls_duty: u8,
     /// Show paths of samples as they were sent, their queries masked; they may hold secrets
@@ -86,6 +98,17 @@ pub struct RequestsArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+}
+
+/// Where `requests` takes requests from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TakenFrom {
+    /// Access logs that Envoys send to this command while it runs
+    AccessLog,
+    /// What is moved over sockets
+    Sockets,
+    /// Plaintext at the functions of TLS libraries, beside sockets; every call of them is slowed
+    Tls,
 }
 
 /// Which requests `requests` keeps one by one.

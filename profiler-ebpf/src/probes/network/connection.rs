@@ -131,6 +131,9 @@ pub(super) fn current_is_wanted() -> bool {
     if config!(filter) == FILTER_ALL {
         return true;
     }
+    if !current_may_be_wanted() {
+        return false;
+    }
     match task::current_ids() {
         Some(ids) => filter::wants(task::current(), ids),
         None => false,

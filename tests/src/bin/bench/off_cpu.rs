@@ -456,11 +456,11 @@ fn chains() -> Result<f64> {
     program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
     let id = start_task(&agent, &json!({ "pids": [program.pid()] }), "every")?;
     program.signal(Signal::USR1)?;
-    program.wait_for_line(LIMIT, |line| WaitsReport::parse(line).ok())?;
+    let report = program.wait_for_line(LIMIT, |line| WaitsReport::parse(line).ok())?;
     agent.api.stop_task(&id)?;
     let task: Value = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
     let counts = agent.api.folded(&id, "&value=count")?;
-    if let Err(error) = check_chains(&counts) {
+    if let Err(error) = check_chains(&counts, report.voluntary) {
         bail!("{error}: {task}");
     }
     Ok(exact(CHAINS))

@@ -4,6 +4,152 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An Envoy that sends its access log. Counts begin with the first of its entries that was received. */
+        readonly AccessLogEnvoy: {
+            /**
+             * Format: int64
+             * @description Attempts of the router, which belong to requests that have entries of their own.
+             */
+            readonly attempts: number;
+            /** Format: int64 */
+            readonly bytes: number;
+            /** @description True: nothing on this node proves which Envoy it is; it is only what it calls itself. */
+            readonly claimed: boolean;
+            /**
+             * Format: int64
+             * @description Requests whose answers it has begun, logged or not, by its own count. It is some seconds behind `requests`.
+             */
+            readonly completed: number | null;
+            /**
+             * Format: int64
+             * @description TCP connections that are over.
+             */
+            readonly connections: number;
+            /**
+             * Format: int64
+             * @description Entries that it has dropped because its buffers were full, by its own count.
+             */
+            readonly dropped: number | null;
+            /**
+             * Format: int64
+             * @description Entries that it could not send, by its own count (Envoy 1.40).
+             */
+            readonly failed: number | null;
+            /**
+             * Format: int64
+             * @description When its first and its newest message came.
+             */
+            readonly first_ns: number;
+            /** @description `PID-STARTTICKS` of the process. */
+            readonly id: string | null;
+            /** @description Names of its logs. Untrusted text. */
+            readonly log_names: readonly string[];
+            /** Format: int64 */
+            readonly newest_ns: number;
+            /** @description What it calls itself; empty where it has not said. Untrusted text. */
+            readonly node_id: string;
+            /** @description `node_id` is that of a proxy of Istio in another pod than the process's. */
+            readonly node_id_differs: boolean;
+            /**
+             * Format: int64
+             * @description Entries of streams that were not over.
+             */
+            readonly open: number;
+            /** @description Address and port of its newest connection. */
+            readonly peer: string | null;
+            /**
+             * Format: int32
+             * @description Null where no process of this node holds the other end of its connections.
+             */
+            readonly pid: number | null;
+            /** @description `NAMESPACE/NAME` of the process's pod; null where nothing has named it. Untrusted text. */
+            readonly pod: string | null;
+            /** @description The process's program; null also where it has ended. Untrusted text. */
+            readonly program: string | null;
+            /**
+             * Format: int64
+             * @description Entries of every kind.
+             */
+            readonly received: number;
+            /**
+             * Format: double
+             * @description Share of `written` and `dropped` that was received. Null where these are not known.
+             */
+            readonly received_percent: number | null;
+            /**
+             * Format: int64
+             * @description Messages that were refused, with all of their entries.
+             */
+            readonly refused_messages: number;
+            /**
+             * Format: int64
+             * @description Requests that are over.
+             */
+            readonly requests: number;
+            readonly stage: components["schemas"]["AccessLogStage"];
+            /**
+             * Format: int64
+             * @description Streams that are open.
+             */
+            readonly streams: number;
+            /**
+             * Format: int64
+             * @description Of `written`, those that were not received.
+             */
+            readonly unknown: number | null;
+            /** @description Why its own counts are not known. Untrusted text. */
+            readonly unknown_reason: string | null;
+            /**
+             * Format: int64
+             * @description Entries that were counted and not read, see `stage`.
+             */
+            readonly unread: number;
+            /**
+             * Format: int64
+             * @description Entries that could not be decoded.
+             */
+            readonly unreadable: number;
+            /** @description Of Envoy, as it says. Untrusted text. */
+            readonly version: string;
+            /**
+             * Format: int64
+             * @description Entries that the Envoy has written into its buffers, by its own count.
+             */
+            readonly written: number | null;
+        };
+        /**
+         * @description How much of what comes is read. `full`: every entry. `counted`: entries are counted and not read, as reading them all would take more
+         *     than half of a CPU. `held`: messages wait as well, and Envoys drop what they have no room for.
+         * @enum {string}
+         */
+        readonly AccessLogStage: "full" | "counted" | "held";
+        /** @description How long each stage was in force since the agent began, in seconds. */
+        readonly AccessLogStages: {
+            /** Format: double */
+            readonly counted: number;
+            /** Format: double */
+            readonly full: number;
+            /** Format: double */
+            readonly held: number;
+        };
+        /**
+         * @description Which Envoys send their access logs, what has come of them, and what is missing. Nothing is received where the agent was started
+         *     without `--access-logs`.
+         */
+        readonly AccessLogStatus: {
+            /** @description Those with the most entries first. */
+            readonly envoys: readonly components["schemas"]["AccessLogEnvoy"][];
+            /** @description False: nothing is received. */
+            readonly is_on: boolean;
+            /** @description Address and port where it is received. */
+            readonly listen: string | null;
+            /**
+             * Format: int64
+             * @description Connections that were not accepted, because there were too many.
+             */
+            readonly refused_connections: number;
+            readonly stage_seconds: components["schemas"]["AccessLogStages"];
+        };
         /**
          * @description Kinds that all time of a thread divides into.
          * @enum {string}
@@ -488,6 +634,11 @@ export interface components {
             /** @description Requests that are kept besides, with `requests`; at most 16. */
             readonly rules?: readonly components["schemas"]["RequestRule"][] | null;
             readonly samples?: components["schemas"]["RequestSamples"] | null;
+            /**
+             * @description Where requests are taken from, each source once, with `requests`: `access_log` is what Envoys report to the agent, which must have
+             *     been started with `--access-logs`; `tls` needs `sockets`. Null: `sockets`, and `tls` where that is true.
+             */
+            readonly source?: readonly components["schemas"]["RequestSource"][] | null;
             readonly target: components["schemas"]["Target"];
             /**
              * @description Also how long system calls on sockets take, with `network`; slows every system call of the machine.
@@ -495,7 +646,7 @@ export interface components {
              */
             readonly timed?: boolean;
             /**
-             * @description Also plaintext at the functions of TLS libraries, with `requests`; the agent must have been started
+             * @description Also plaintext at the functions of TLS libraries, as `tls` in `source`, with `requests`; the agent must have been started
              *     with `--allow-tls-capture`.
              * @default false
              */
@@ -1598,6 +1749,144 @@ export interface components {
             readonly max_frequency_hz: number;
             readonly max_running_tasks: number;
         };
+        /** @description Where responses come from. */
+        readonly LoggedDetail: {
+            /** Format: int64 */
+            readonly count: number;
+            /** @description `via_upstream`, as in `%RESPONSE_CODE_DETAILS%`. */
+            readonly text: string;
+        };
+        /** @description A response flag. */
+        readonly LoggedFlag: {
+            /** @description The usual cause, and the setting to look at. */
+            readonly cause: string;
+            /**
+             * Format: int64
+             * @description Requests and connections that have it.
+             */
+            readonly count: number;
+            /** @description `UpstreamConnectionFailure`, as in `%RESPONSE_FLAGS_LONG%`. */
+            readonly long_name: string;
+            /** @description What happened, in a sentence. */
+            readonly meaning: string;
+            /** @description `UF`, as in `%RESPONSE_FLAGS%`. */
+            readonly name: string;
+        };
+        /** @description How long one phase of a request took. */
+        readonly LoggedPhase: {
+            /** @description What happens in it, in a sentence. */
+            readonly meaning: string;
+            /** @description `read`, `to_upstream`, `upstream`, `response`, `to_client`, `tail` or `cleanup`. */
+            readonly name: string;
+            readonly ns: components["schemas"]["RequestValues"];
+        };
+        /** @description What an Envoy reported during the task. Text is untrusted. */
+        readonly LoggedReport: {
+            /**
+             * Format: int64
+             * @description TCP connections that are over.
+             */
+            readonly connections: number;
+            /** @description Where responses come from, most first; after some different ones `other`. */
+            readonly details: readonly components["schemas"]["LoggedDetail"][];
+            /** @description Response flags, those with the most requests and connections first. One request may have several. */
+            readonly flags: readonly components["schemas"]["LoggedFlag"][];
+            /**
+             * Format: int64
+             * @description Requests that the Envoy has logged, or dropped, by its own counters, and that did not arrive or were not read. Counts of
+             *     operations contain an estimate of what was dropped or not read. Null: its counters are not known.
+             */
+            readonly missing: number | null;
+            /** @description What it calls itself; empty where it has not said. */
+            readonly node_id: string;
+            /**
+             * Format: int64
+             * @description Requests to hosts for which there was no room.
+             */
+            readonly of_other_upstreams: number;
+            /** @description In the order in which a request goes through them; those without times are left out. */
+            readonly phases: readonly components["schemas"]["LoggedPhase"][];
+            /**
+             * Format: int64
+             * @description Requests that are over.
+             */
+            readonly requests: number;
+            /**
+             * Format: int64
+             * @description Requests that took several attempts.
+             */
+            readonly retried: number;
+            /**
+             * Format: int64
+             * @description Attempts after the first of each request.
+             */
+            readonly retries: number;
+            /** @description Versions of TLS of the clients' connections, most requests first. Requests without TLS are left out. */
+            readonly tls: readonly components["schemas"]["LoggedTls"][];
+            /** @description Hosts that requests were sent to, those with the most requests first. */
+            readonly upstreams: readonly components["schemas"]["LoggedUpstream"][];
+        };
+        /** @description Requests that come from access logs, beside the operations. */
+        readonly LoggedRequests: {
+            /** @description Those with the most requests first. */
+            readonly envoys: readonly components["schemas"]["LoggingEnvoy"][];
+            /**
+             * Format: int64
+             * @description Entries that arrived faster than they could be read.
+             */
+            readonly left_out: number;
+            /**
+             * Format: int64
+             * @description Entries of Envoys for which there was no room; their operations are counted.
+             */
+            readonly of_other_envoys: number;
+            /**
+             * Format: int64
+             * @description Requests that were seen at sockets as well. They are counted once, as the access log has them.
+             */
+            readonly seen_twice: number;
+        };
+        /** @description A version of TLS. */
+        readonly LoggedTls: {
+            /** Format: int64 */
+            readonly count: number;
+            /** @description `TLSv1.3`. */
+            readonly version: string;
+        };
+        /** @description A host of a cluster. Requests with several attempts belong to the host of the last one. */
+        readonly LoggedUpstream: {
+            /** @description Address and port. */
+            readonly address: string;
+            readonly cluster: string;
+            /**
+             * Format: int64
+             * @description Requests that failed at the host: by status 5xx, by a status of gRPC that blames the server, or by a response flag.
+             */
+            readonly errors: number;
+            /** @description From the last byte of the request to the first one of the response. */
+            readonly ns: components["schemas"]["RequestValues"];
+            /** Format: int64 */
+            readonly requests: number;
+            /**
+             * Format: int64
+             * @description Segments that these connections sent again during the task; null: the socket of none was found.
+             */
+            readonly retransmits: number | null;
+            /**
+             * @description Round-trip times of the Envoy's connections to the address, by the kernel: one of each connection that was open when its socket was
+             *     looked for.
+             */
+            readonly rtt_ns: components["schemas"]["RequestValues"];
+            /** @description How the host differs from the others of its cluster by more than chance; null: it does not, or there are too few requests. */
+            readonly stands_out: string | null;
+        };
+        /** @description An Envoy that sends its access log. */
+        readonly LoggingEnvoy: components["schemas"]["LoggedReport"] & {
+            /** @description No process of this node is known to be this Envoy: it is only what it calls itself. */
+            readonly claimed: boolean;
+            /** @description Its port is null. */
+            readonly process: components["schemas"]["EdgeEnd"];
+        };
         /** @description Lengths of loops; upper bounds of the buckets that they were counted in. */
         readonly LoopLengths: {
             /** Format: int64 */
@@ -1678,11 +1967,11 @@ export interface components {
             readonly events: number;
         };
         /**
-         * @description What ties a pair together: the same ids, `fingerprint` (alike, and nothing else fits), or `order` (several fit
-         *     equally well, and the first was taken).
+         * @description What ties a pair together: the process's own access log, the same ids, `fingerprint` (alike, and nothing else fits), or `order`
+         *     (several fit equally well, and the first was taken).
          * @enum {string}
          */
-        readonly MatchClass: "request_id" | "trace_id" | "fingerprint" | "order";
+        readonly MatchClass: "access_log" | "request_id" | "trace_id" | "fingerprint" | "order";
         /** @description For how long the kernel shall measure runs of programs. */
         readonly MeasureRuns: {
             /**
@@ -2558,7 +2847,8 @@ export interface components {
             readonly client: components["schemas"]["RequestTimings"] | null;
             /**
              * Format: int64
-             * @description Requests that are over. Where connections were sampled, all by estimate, as are errors and statuses.
+             * @description Requests that are over. Where connections were sampled, or entries of access logs dropped, all by estimate, as are errors and
+             *     statuses.
              */
             readonly count: number;
             readonly count_interval: components["schemas"]["CountInterval"] | null;
@@ -2605,6 +2895,7 @@ export interface components {
              */
             readonly seen: number;
             readonly server: components["schemas"]["RequestTimings"] | null;
+            readonly source: components["schemas"]["RequestSource"];
             /** @description Requests by status: `404`, `grpc 14`, `42P01`, `ok`; after some different ones `other`. */
             readonly statuses: {
                 readonly [key: string]: number;
@@ -2785,6 +3076,7 @@ export interface components {
              */
             readonly rule: number | null;
             readonly seen_by: components["schemas"]["RequestEnd"];
+            readonly source: components["schemas"]["RequestSource"];
             readonly status: components["schemas"]["RequestStatus"] | null;
             /**
              * Format: int64
@@ -2811,6 +3103,8 @@ export interface components {
             readonly raw_paths: boolean;
             readonly rules: readonly components["schemas"]["RequestRule"][];
             readonly samples: components["schemas"]["RequestSamples"];
+            /** @description Where requests are taken from. */
+            readonly source: readonly components["schemas"]["RequestSource"][];
             readonly tls: boolean;
             /** Format: int32 */
             readonly tls_duty_percent: number;
@@ -2857,6 +3151,11 @@ export interface components {
             readonly unmatched_out: number;
             readonly upstream_header: components["schemas"]["UpstreamHeader"] | null;
         };
+        /**
+         * @description Where requests are taken from.
+         * @enum {string}
+         */
+        readonly RequestSource: "access_log" | "sockets" | "tls";
         /** @description One number for each span. */
         readonly RequestSpans: {
             /** @description Where connections were sampled, estimates: each request that was seen counts as many as its connection stands for. */
@@ -3313,6 +3612,7 @@ export interface components {
          *     from payload and is untrusted. Times are nanoseconds.
          */
         readonly TaskRequests: {
+            readonly access_logs: components["schemas"]["LoggedRequests"] | null;
             /**
              * @description Connections whose payload was looked at, by what they speak. Both ends of a connection count, where
              *     both are seen.
@@ -3639,6 +3939,10 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AccessLogEnvoy = components['schemas']['AccessLogEnvoy'];
+export type AccessLogStage = components['schemas']['AccessLogStage'];
+export type AccessLogStages = components['schemas']['AccessLogStages'];
+export type AccessLogStatus = components['schemas']['AccessLogStatus'];
 export type Activity = components['schemas']['Activity'];
 export type ActivitySum = components['schemas']['ActivitySum'];
 export type ActivityTimes = components['schemas']['ActivityTimes'];
@@ -3762,6 +4066,14 @@ export type LatencyPart = components['schemas']['LatencyPart'];
 export type LatencyPlace = components['schemas']['LatencyPlace'];
 export type LatencyProcess = components['schemas']['LatencyProcess'];
 export type Limits = components['schemas']['Limits'];
+export type LoggedDetail = components['schemas']['LoggedDetail'];
+export type LoggedFlag = components['schemas']['LoggedFlag'];
+export type LoggedPhase = components['schemas']['LoggedPhase'];
+export type LoggedReport = components['schemas']['LoggedReport'];
+export type LoggedRequests = components['schemas']['LoggedRequests'];
+export type LoggedTls = components['schemas']['LoggedTls'];
+export type LoggedUpstream = components['schemas']['LoggedUpstream'];
+export type LoggingEnvoy = components['schemas']['LoggingEnvoy'];
 export type LoopLengths = components['schemas']['LoopLengths'];
 export type LoopRules = components['schemas']['LoopRules'];
 export type LoopStall = components['schemas']['LoopStall'];
@@ -3851,6 +4163,7 @@ export type RequestSample = components['schemas']['RequestSample'];
 export type RequestSamples = components['schemas']['RequestSamples'];
 export type RequestSettings = components['schemas']['RequestSettings'];
 export type RequestSidecar = components['schemas']['RequestSidecar'];
+export type RequestSource = components['schemas']['RequestSource'];
 export type RequestSpans = components['schemas']['RequestSpans'];
 export type RequestStatus = components['schemas']['RequestStatus'];
 export type RequestStatusClass = components['schemas']['RequestStatusClass'];

@@ -4,6 +4,7 @@ mod advice;
 mod attribution;
 mod document;
 mod latency;
+mod response_flags;
 mod rule_files;
 mod snippets;
 mod sums;

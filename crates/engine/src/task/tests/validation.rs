@@ -47,6 +47,8 @@ fn check(
     assert_eq!(refused, expected, "{spec:?}");
 }
 
+type Change = fn(&mut RequestOptions);
+
 #[test]
 fn bounds_of_duration_and_frequency() {
     for duration in [None, Some(1), Some(3600)] {
@@ -226,7 +228,6 @@ fn fields_about_waits_are_not_for_kinds_without_them() {
 
 #[test]
 fn options_of_requests_are_within_bounds() {
-    type Change = fn(&mut RequestOptions);
     let cases: [(Change, Option<&str>); 7] = [
         (|_| {}, None),
         (
@@ -255,6 +256,45 @@ fn options_of_requests_are_within_bounds() {
         let field = refusal(&spec).map(|(field, _)| field);
         assert_eq!(field, refused, "{spec:?}");
     }
+}
+
+#[test]
+fn what_is_read_at_sockets_needs_them_among_the_sources() {
+    let refusal = |change: fn(&mut RequestOptions)| {
+        let mut options = RequestOptions {
+            access_log: true,
+            sockets: false,
+            ..RequestOptions::default()
+        };
+        change(&mut options);
+        let options = RequestSpec {
+            edges: EdgeSpec::default(),
+            options,
+        };
+        refusal(&on_node(Recording::Requests(options)))
+    };
+    assert_eq!(refusal(|_| {}), None);
+    assert_eq!(refusal(|options| options.raw_paths = true), None);
+    assert_eq!(refusal(|options| options.samples_all = true), None);
+    let cases: [(&str, Change); 4] = [
+        ("tls", |options| options.tls = true),
+        ("bodies", |options| options.bodies = true),
+        ("capture_bytes", |options| options.capture_bytes = 2048),
+        ("cpu_percent", |options| options.cpu_percent = 10),
+    ];
+    for (field, change) in cases {
+        let detail = format!(
+            "{field} is about what is read at sockets, which are not in source: add sockets to source, or leave it out"
+        );
+        assert_eq!(refusal(change), Some((field, detail)));
+    }
+    assert_eq!(
+        refusal(|options| options.access_log = false),
+        Some((
+            "source",
+            "source must have access_log or sockets".to_owned()
+        ))
+    );
 }
 
 /// Any other path would be opened with the agent's capabilities, and its error would tell what is there.

@@ -142,6 +142,17 @@ fn envoy_answers() {
 }
 
 #[test]
+fn access_logs_of_envoy() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/fixtures/access_logs"
+    );
+    let messages = ["requests", "connection", "records"]
+        .map(|name| Original::file(&format!("{folder}/{name}.bin")));
+    fuzz("access_logs", &messages);
+}
+
+#[test]
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }

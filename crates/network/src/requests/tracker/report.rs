@@ -40,6 +40,7 @@ impl Tracker {
             sidecars: self.sidecars.rows(),
             counters,
             tls: None,
+            logged: None,
             is_damaged: false,
             edges,
             operations,

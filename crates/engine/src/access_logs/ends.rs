@@ -1,0 +1,45 @@
+//! Which processes of this node are at the other ends of Envoys' connections.
+
+use profiler_host::{process::ProcessTable, sockets::Owners};
+use profiler_model::{Address, Endpoint, Process, ProcessKey};
+use profiler_network::requests::UnknownEnd;
+
+use super::peers::{self, Listings, Sought};
+
+/// The processes of ends, in the order of `ends`. Blocks.
+pub(super) fn find(
+    ends: &[UnknownEnd],
+    listings: &Listings,
+    table: &ProcessTable,
+    owners: &mut Owners,
+) -> Vec<Option<Endpoint>> {
+    let sought: Vec<Sought> = ends
+        .iter()
+        .map(|end| Sought {
+            end: end.end,
+            other: end.envoy,
+            namespace: end.namespace,
+            may_listen: !end.is_client,
+        })
+        .collect();
+    let process = |key: Option<ProcessKey>| Some(endpoint(&*table.process(key?)?));
+    let found = peers::find(&sought, listings, table, owners);
+    found.into_iter().map(process).collect()
+}
+
+/// A process as the end of an edge, without an address.
+pub(super) fn endpoint(process: &Process) -> Endpoint {
+    Endpoint {
+        pid: Some(process.key.pid),
+        start_ticks: Some(process.key.start_ticks),
+        comm: process.comm.clone(),
+        container: process
+            .container
+            .as_ref()
+            .map(|container| container.id.clone()),
+        address: NOWHERE,
+    }
+}
+
+/// In place of an address that entries name.
+pub(super) const NOWHERE: Address = Address::Unix(String::new());

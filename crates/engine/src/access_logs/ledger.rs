@@ -1,0 +1,243 @@
+//! What is missing: entries that came, held against what their Envoy counts.
+//!
+//! Entries come a second or more after their requests, so that the counters of one moment have to be held against the entries of
+//! requests that were over by then, whenever they come. A reading therefore waits for `LAG_NS`, and counts which of the
+//! entries that come meanwhile belong behind it: an entry says when its request was over, by the clock of the same machine.
+
+use std::{collections::VecDeque, ops::RangeInclusive};
+
+use profiler_host::envoy_admin::LogCounters;
+use profiler_model::OwnLogCounts;
+
+/// For how long entries are waited for: Envoy's own default is to send them each second.
+const LAG_NS: u64 = 3_000_000_000;
+/// Readings that wait.
+const MOST_WAITING: usize = 8;
+
+/// A reading of an Envoy's counters, and what had come of what was over by then.
+#[derive(Clone, Debug)]
+struct Reading {
+    /// It was made at some moment of this time.
+    answered: RangeInclusive<u64>,
+    counters: LogCounters,
+    /// Requests and all entries that were over when it was asked for.
+    requests: u64,
+    entries: u64,
+    /// Entries that were over while it was made: the counters may have them or not.
+    between: u64,
+}
+
+impl Reading {
+    /// Entries that the Envoy has written and that have not come, and those from before the first one that came.
+    fn missing(&self) -> i128 {
+        i128::from(self.counters.written.unwrap_or(0)) - i128::from(self.entries)
+    }
+}
+
+/// Of one Envoy.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    requests: u64,
+    entries: u64,
+    /// Each with the requests and entries that came since, but were over after it was asked for.
+    waiting: VecDeque<(Reading, u64, u64)>,
+    /// The one of which the least was missing: what was then counts as nothing.
+    least: Option<Reading>,
+    /// What drops and failures are counted from.
+    first: LogCounters,
+    newest: Option<Reading>,
+}
+
+impl Ledger {
+    /// An entry came, of a request or not, that was over at that time of the wall clock; `None`: it does not say.
+    pub(super) fn came(&mut self, is_request: bool, over_ns: Option<u64>) {
+        let request = u64::from(is_request);
+        self.requests += request;
+        self.entries += 1;
+        // What does not say when it was over is taken for what is over now.
+        let over_ns = over_ns.unwrap_or(u64::MAX);
+        for (reading, requests, entries) in &mut self.waiting {
+            if over_ns > *reading.answered.start() {
+                *requests += request;
+                *entries += 1;
+                reading.between += u64::from(over_ns <= *reading.answered.end());
+            }
+        }
+        for reading in [&mut self.least, &mut self.newest].into_iter().flatten() {
+            // It came later than it was waited for.
+            if over_ns <= *reading.answered.start() {
+                reading.requests += request;
+                reading.entries += 1;
+            }
+        }
+    }
+
+    /// Entries came of which nothing more is known.
+    pub(super) fn came_untimed(&mut self, entries: u64) {
+        self.entries += entries;
+        for (_, _, after) in &mut self.waiting {
+            *after += entries;
+        }
+    }
+
+    /// The Envoy has counted this at some moment of a time of the wall clock.
+    pub(super) fn read(&mut self, answered: RangeInclusive<u64>, counters: LogCounters) {
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        let reading = Reading {
+            answered,
+            counters,
+            requests: 0,
+            entries: 0,
+            between: 0,
+        };
+        self.waiting.push_back((reading, 0, 0));
+    }
+
+    /// Takes readings into account that have waited long enough.
+    pub(super) fn settle(&mut self, now_ns: u64) {
+        let is_due = |(reading, _, _): &mut (Reading, u64, u64)| {
+            reading.answered.end().saturating_add(LAG_NS) <= now_ns
+        };
+        while let Some((reading, requests, entries)) = self.waiting.pop_front_if(is_due) {
+            let reading = Reading {
+                requests: self.requests - requests,
+                entries: self.entries - entries,
+                ..reading
+            };
+            let newest = self.newest.as_ref();
+            if newest.is_some_and(|newest| is_anew(&newest.counters, &reading.counters)) {
+                self.least = None;
+            }
+            if self.least.is_none() {
+                self.first = reading.counters;
+            }
+            let least = self.least.as_ref();
+            if least.is_none_or(|least| reading.missing() < least.missing()) {
+                self.least = Some(reading.clone());
+            }
+            self.newest = Some(reading);
+        }
+    }
+
+    /// The Envoy's counts, since the first entry that came. `None`: no reading has been long enough ago.
+    pub(super) fn own(&self) -> Option<OwnLogCounts> {
+        let (least, newest) = (self.least.as_ref()?, self.newest.as_ref()?);
+        let since = |of: fn(&LogCounters) -> Option<u64>| {
+            of(&newest.counters)?.checked_sub(of(&least.counters)?)
+        };
+        let since_first = |of: fn(&LogCounters) -> Option<u64>| {
+            of(&newest.counters)?.checked_sub(of(&self.first)?)
+        };
+        // What came before stands for what was counted until then.
+        let written = since(|counters| counters.written).map(|more| more + least.entries);
+        let missing = newest.missing() - least.missing();
+        let sure = missing - i128::from(newest.between);
+        Some(OwnLogCounts {
+            written,
+            dropped: since_first(|counters| counters.dropped),
+            failed: since_first(|counters| counters.failed),
+            completed: since(|counters| counters.completed).map(|more| more + least.requests),
+            unknown: written.map(|_| u64::try_from(sure).unwrap_or(0)),
+        })
+    }
+}
+
+/// Whether the Envoy has begun anew between two readings.
+fn is_anew(before: &LogCounters, after: &LogCounters) -> bool {
+    let is_less = |of: fn(&LogCounters) -> Option<u64>| of(after) < of(before);
+    is_less(|counters| counters.written) || is_less(|counters| counters.completed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn counters(completed: u64, written: u64, dropped: u64) -> LogCounters {
+        LogCounters {
+            written: Some(written),
+            dropped: Some(dropped),
+            failed: None,
+            completed: Some(completed),
+        }
+    }
+
+    /// Requests that are over each tenth of a second from `from` on, whose entries come a second later, and a reading each second.
+    fn play(ledger: &mut Ledger, seconds: u64, lost: impl Fn(u64) -> bool) {
+        let mut sent = 0;
+        for tenth in 0..10 * seconds {
+            let now = tenth * SECOND / 10;
+            if tenth % 10 == 5 {
+                ledger.read(now..=now, counters(1000 + tenth + 1, 500 + tenth + 1, 0));
+            }
+            if tenth >= 10 && !lost(tenth - 10) {
+                ledger.came(true, Some(now - SECOND));
+                sent += 1;
+            }
+            ledger.settle(now);
+        }
+        assert!(sent > 0);
+    }
+
+    #[test]
+    fn what_is_under_way_is_not_missing() {
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.own(), None);
+        play(&mut ledger, 20, |_| false);
+        let own = ledger.own().unwrap();
+        assert_eq!((own.unknown, own.dropped), (Some(0), Some(0)));
+        assert_eq!(own.completed, own.written);
+        assert!(own.completed.unwrap() >= 160, "{own:?}");
+    }
+
+    #[test]
+    fn what_is_lost_is_counted() {
+        let mut ledger = Ledger::default();
+        play(&mut ledger, 20, |tenth| (60..100).contains(&tenth));
+        assert_eq!(ledger.own().unwrap().unknown, Some(40));
+    }
+
+    #[test]
+    fn what_comes_late_is_missing_until_it_comes() {
+        let mut ledger = Ledger::default();
+        ledger.read(SECOND..=SECOND, counters(10, 10, 0));
+        ledger.settle(10 * SECOND);
+        ledger.read(11 * SECOND..=11 * SECOND, counters(15, 15, 0));
+        ledger.settle(20 * SECOND);
+        assert_eq!(ledger.own().unwrap().unknown, Some(5));
+        for _ in 0..5 {
+            ledger.came(true, Some(10 * SECOND));
+        }
+        assert_eq!(ledger.own().unwrap().unknown, Some(0));
+    }
+
+    #[test]
+    fn an_envoy_that_begins_anew_is_counted_anew() {
+        let mut ledger = Ledger::default();
+        ledger.read(SECOND..=SECOND, counters(100, 100, 7));
+        ledger.settle(10 * SECOND);
+        ledger.read(11 * SECOND..=11 * SECOND, counters(5, 5, 0));
+        ledger.settle(20 * SECOND);
+        let own = ledger.own().unwrap();
+        assert_eq!((own.completed, own.dropped), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn drops_are_no_unknown_ones() {
+        let mut ledger = Ledger::default();
+        ledger.read(SECOND..=SECOND, counters(0, 0, 0));
+        ledger.settle(10 * SECOND);
+        for _ in 0..90 {
+            ledger.came(true, Some(10 * SECOND));
+        }
+        ledger.came_untimed(0);
+        ledger.read(11 * SECOND..=11 * SECOND, counters(100, 92, 8));
+        ledger.settle(20 * SECOND);
+        let own = ledger.own().unwrap();
+        assert_eq!((own.dropped, own.unknown), (Some(8), Some(2)));
+        assert_eq!((own.written, own.completed), (Some(92), Some(100)));
+    }
+}

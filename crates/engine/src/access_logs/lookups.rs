@@ -1,0 +1,261 @@
+//! Finds out for a task whose entries are of its target, and which processes are at the other ends of connections: on a thread that may
+//! look into namespaces and processes. What it is asked are addresses and identities, and no text that Envoys have sent.
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+    time::Instant,
+};
+
+use profiler_host::{
+    process::ProcessTable,
+    sockets::{NamespacePath, Owners},
+};
+use profiler_model::{Endpoint, ProcessKey, Target};
+use profiler_network::requests::{OwnSocket, SocketNow, UnknownEnd};
+
+use super::{
+    COST_FACTOR,
+    book::Owner,
+    ends::{self, NOWHERE},
+    peers,
+};
+use crate::checkup::Targets;
+
+#[derive(Debug)]
+enum Question {
+    Owner(Owner),
+    /// Of connections: whose ends they are, and what sockets are like.
+    Connections(Vec<UnknownEnd>, Vec<OwnSocket>),
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// `None`: it is not of the target.
+    Owner(Owner, Option<Found>),
+    Connections(Connections),
+}
+
+/// What was found of those that were asked for.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) ends: Vec<(UnknownEnd, Endpoint)>,
+    pub(super) sockets: Vec<(OwnSocket, SocketNow)>,
+    /// When others may be asked for.
+    not_before: Instant,
+}
+
+/// An Envoy of the target.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Without a pid: it is no process of this node.
+    pub(super) process: Endpoint,
+    /// Inode of its network namespace.
+    pub(super) namespace: Option<u64>,
+}
+
+/// The thread that is asked; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    questions: Sender<Question>,
+    answers: Receiver<Answer>,
+    /// Connections were asked for and not answered.
+    is_looking: bool,
+    not_before: Instant,
+}
+
+impl Lookups {
+    pub(super) fn start(target: Target, table: ProcessTable) -> io::Result<Self> {
+        let (questions, asked) = channel();
+        let (answer, answers) = channel();
+        thread::Builder::new()
+            .name("log-lookups".to_owned())
+            .spawn(move || serve(&asked, &answer, Filter::new(target), &table))?;
+        Ok(Self {
+            questions,
+            answers,
+            is_looking: false,
+            not_before: Instant::now(),
+        })
+    }
+
+    /// An answer comes later, unless the thread has failed.
+    pub(super) fn ask_owner(&self, owner: Owner) {
+        // Fails only with the thread.
+        let _unheard = self.questions.send(Question::Owner(owner));
+    }
+
+    /// Whether connections may be asked for: reading the sockets of the node takes a twentieth of a CPU at most.
+    pub(super) fn is_free(&self) -> bool {
+        !self.is_looking && Instant::now() >= self.not_before
+    }
+
+    /// Asks for the processes at ends, and for what sockets are like.
+    pub(super) fn ask(&mut self, ends: Vec<UnknownEnd>, sockets: Vec<OwnSocket>) {
+        let question = Question::Connections(ends, sockets);
+        self.is_looking = self.questions.send(question).is_ok();
+    }
+
+    /// The next answer, if there is one.
+    pub(super) fn answer(&mut self) -> Option<Answer> {
+        let answer = self.answers.try_recv();
+        if let Ok(Answer::Connections(found)) = &answer {
+            (self.is_looking, self.not_before) = (false, found.not_before);
+        }
+        answer.ok()
+    }
+}
+
+fn serve(
+    asked: &Receiver<Question>,
+    answers: &Sender<Answer>,
+    mut filter: Filter,
+    table: &ProcessTable,
+) {
+    let mut owners = Owners::default();
+    while let Ok(question) = asked.recv() {
+        let answer = match question {
+            Question::Owner(owner) => {
+                let found = filter.find(&owner, table);
+                Answer::Owner(owner, found)
+            }
+            Question::Connections(ends, sockets) => {
+                let began = Instant::now();
+                let listings = peers::list(table);
+                let processes = ends::find(&ends, &listings, table, &mut owners);
+                let now = peers::sockets(&sockets, &listings);
+                Answer::Connections(Connections {
+                    ends: known(ends, processes),
+                    sockets: known(sockets, now),
+                    not_before: Instant::now() + began.elapsed() * COST_FACTOR,
+                })
+            }
+        };
+        if answers.send(answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// What was asked for, each with its answer, where there is one.
+fn known<Q, A>(asked: Vec<Q>, answers: Vec<Option<A>>) -> Vec<(Q, A)> {
+    let pairs = asked.into_iter().zip(answers);
+    pairs
+        .filter_map(|(asked, answer)| Some((asked, answer?)))
+        .collect()
+}
+
+/// Which processes belong to the target.
+#[derive(Debug)]
+enum Filter {
+    Everybody,
+    Some(Targets),
+    /// Those of a network namespace, by its path.
+    Namespace(String),
+}
+
+impl Filter {
+    fn new(target: Target) -> Self {
+        match target {
+            Target::All => Self::Everybody,
+            Target::NetworkNamespace(path) => Self::Namespace(path),
+            Target::Pids(_)
+            | Target::Container(_)
+            | Target::Pod(_)
+            | Target::Cgroup(_)
+            | Target::Comm(_) => Self::Some(Targets::new(target)),
+        }
+    }
+
+    fn find(&mut self, owner: &Owner, table: &ProcessTable) -> Option<Found> {
+        let key = match owner {
+            Owner::Process(key) => Some(*key),
+            Owner::Claimed(_) | Owner::Other => None,
+        };
+        let process = key.and_then(|key| table.process(key));
+        let namespace = process
+            .as_ref()
+            .and_then(|process| process.network_namespace);
+        if !self.has(key, namespace, table) {
+            return None;
+        }
+        let process = match process {
+            Some(process) => ends::endpoint(&process),
+            // It has ended, or is on another node.
+            None => Endpoint {
+                pid: key.map(|key| key.pid),
+                start_ticks: key.map(|key| key.start_ticks),
+                comm: String::new(),
+                container: None,
+                address: NOWHERE,
+            },
+        };
+        Some(Found { process, namespace })
+    }
+
+    fn has(
+        &mut self,
+        process: Option<ProcessKey>,
+        namespace: Option<u64>,
+        table: &ProcessTable,
+    ) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Some(targets) => process.is_some_and(|key| {
+                let found = targets.find(table);
+                let keys: HashSet<ProcessKey> = found.iter().map(|process| process.key).collect();
+                keys.contains(&key)
+            }),
+            Self::Namespace(path) => {
+                let place = NamespacePath::parse(path);
+                let inode = place.and_then(|place| place.inode().ok().flatten());
+                inode.is_some_and(|inode| Some(u64::from(inode)) == namespace)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn answer(lookups: &mut Lookups) -> Answer {
+        for _ in 0..500 {
+            if let Some(answer) = lookups.answer() {
+                return answer;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("no answer");
+    }
+
+    #[test]
+    fn only_processes_of_the_target_are_found() {
+        let table = ProcessTable::new();
+        table.refresh();
+        let own = table.get(std::process::id()).unwrap().key;
+        let first = table.get(1).unwrap().key;
+        for (target, finds_first) in [(Target::All, true), (Target::Pids(vec![own.pid]), false)] {
+            let mut lookups = Lookups::start(target, table.clone()).unwrap();
+            for (owner, is_found) in [
+                (Owner::Process(own), true),
+                (Owner::Process(first), finds_first),
+                (Owner::Claimed("elsewhere".to_owned()), finds_first),
+            ] {
+                lookups.ask_owner(owner.clone());
+                let Answer::Owner(answered, found) = answer(&mut lookups) else {
+                    panic!("{owner:?}");
+                };
+                assert_eq!((answered, found.is_some()), (owner, is_found));
+            }
+            lookups.ask(Vec::new(), Vec::new());
+            assert!(!lookups.is_free());
+            assert!(matches!(answer(&mut lookups), Answer::Connections(_)));
+            assert!(!lookups.is_looking);
+        }
+    }
+}

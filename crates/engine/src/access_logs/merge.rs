@@ -1,0 +1,142 @@
+//! What access logs tell and what sockets show, in one table in which each request counts once.
+
+use std::collections::{HashMap, HashSet};
+
+use profiler_model::{EdgeKey, RequestEdge, RequestSpan, RequestTable, RequestTimeline};
+
+/// Puts both together. Requests at a socket of an Envoy that reports its requests itself are left to its access log.
+///
+/// Over time, requests of sockets count where their edge has a series of its own.
+pub(super) fn merge(sockets: RequestTable, logged: RequestTable) -> RequestTable {
+    let mut told = logged.logged.unwrap_or_default();
+    let reporting = told.envoys.iter().filter(|envoy| envoy.requests > 0);
+    let pids: HashSet<u32> = reporting.filter_map(|envoy| envoy.process.pid).collect();
+    let keys: HashSet<&EdgeKey> = logged.edges.iter().map(|edge| &edge.key).collect();
+    let is_told = |edge: &RequestEdge| {
+        let mut ends = edge.key.ends().into_iter().filter_map(|end| end.pid);
+        ends.any(|pid| pids.contains(&pid)) || keys.contains(&edge.key)
+    };
+    // Where edges of sockets go; those that are told are not kept.
+    let mut places: HashMap<u32, u32> = HashMap::new();
+    let mut edges: Vec<RequestEdge> = Vec::new();
+    for (place, edge) in (0_u32..).zip(sockets.edges) {
+        if !is_told(&edge) {
+            places.insert(place, next(&edges));
+            edges.push(edge);
+        }
+    }
+    let first = next(&edges);
+    edges.extend(logged.edges);
+    // Of edges for which there was no room it is not known whether they are told.
+    let kept = |edge: Option<u32>| match edge {
+        None => Some(None),
+        Some(place) => places.get(&place).copied().map(Some),
+    };
+    let mut operations = Vec::new();
+    for mut operation in sockets.operations {
+        match kept(operation.edge) {
+            Some(edge) => {
+                operation.edge = edge;
+                operations.push(operation);
+            }
+            None => told.seen_twice += operation.tally.count,
+        }
+    }
+    let behind = |edge: Option<u32>| edge.map(|place| place + first);
+    operations.extend(logged.operations.into_iter().map(|mut operation| {
+        operation.edge = behind(operation.edge);
+        operation
+    }));
+    let of_sockets = sockets.samples.into_iter().filter_map(|mut sample| {
+        sample.edge = kept(sample.edge)?;
+        Some(sample)
+    });
+    let of_logs = logged.samples.into_iter().map(|mut sample| {
+        sample.edge = behind(sample.edge);
+        sample
+    });
+    let mut samples: Vec<_> = of_sockets.chain(of_logs).collect();
+    samples.sort_by_key(|sample| sample.exchange.end_ns);
+    let counted = sockets.counted.into_iter().filter_map(|mut counted| {
+        counted.edge = *places.get(&counted.edge)?;
+        Some(counted)
+    });
+    let is_others = |pid: Option<u32>| pid.is_none_or(|pid| !pids.contains(&pid));
+    let own = sockets.sidecars.into_iter();
+    let own = own.filter(|sidecar| is_others(sidecar.process.pid));
+    told.edges = (first..next(&edges)).collect();
+    let mut counters = sockets.counters;
+    counters.other_operations += logged.counters.other_operations;
+    counters.other_edges += logged.counters.other_edges;
+    RequestTable {
+        window: sockets.window,
+        timeline: over_time(&sockets.timeline, &places, &logged.timeline, first),
+        samples,
+        samples_left_out: sockets.samples_left_out + logged.samples_left_out,
+        counted: counted.collect(),
+        sidecars: own.chain(logged.sidecars).collect(),
+        counters,
+        tls: sockets.tls,
+        logged: Some(told),
+        is_damaged: false,
+        edges,
+        operations,
+    }
+}
+
+fn next(edges: &[RequestEdge]) -> u32 {
+    u32::try_from(edges.len()).unwrap_or(u32::MAX)
+}
+
+/// The series of the edges that are kept, and of all of them together.
+fn over_time(
+    sockets: &RequestTimeline,
+    places: &HashMap<u32, u32>,
+    logged: &RequestTimeline,
+    first: u32,
+) -> RequestTimeline {
+    let width_ns = sockets.width_ns.max(logged.width_ns);
+    let mut edges = Vec::new();
+    let mut all = widened(&logged.all, logged.width_ns, width_ns);
+    for (place, spans) in &sockets.edges {
+        if let Some(place) = places.get(place) {
+            let spans = widened(spans, sockets.width_ns, width_ns);
+            if all.len() < spans.len() {
+                all.resize_with(spans.len(), RequestSpan::default);
+            }
+            for (sum, more) in all.iter_mut().zip(&spans) {
+                sum.merge(more);
+            }
+            edges.push((*place, spans));
+        }
+    }
+    edges.extend(
+        logged
+            .edges
+            .iter()
+            .map(|(place, spans)| (place + first, widened(spans, logged.width_ns, width_ns))),
+    );
+    edges.sort_by_key(|(place, _)| *place);
+    RequestTimeline {
+        width_ns,
+        all,
+        edges,
+    }
+}
+
+/// Spans put together until they have the width: both are seconds times a power of two.
+fn widened(spans: &[RequestSpan], from_ns: u64, to_ns: u64) -> Vec<RequestSpan> {
+    let together = usize::try_from(to_ns / from_ns.max(1)).unwrap_or(1).max(1);
+    let sums = spans.chunks(together).map(|spans| {
+        let mut sum = RequestSpan::default();
+        for span in spans {
+            sum.merge(span);
+        }
+        sum
+    });
+    sums.collect()
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -1,0 +1,323 @@
+//! One task that takes requests from access logs.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::RecvTimeoutError,
+    },
+    time::{Duration, Instant},
+};
+
+use profiler_clock::{monotonic_ns, wall_ns};
+use profiler_model::{EdgeTable, EnvoyLogs, ProcessKey, RequestTable};
+use profiler_network::requests::{EnvoyId, LogTracker, Missing};
+use profiler_recording::{Chunk, Part, Requests, StopHandle};
+use tokio::sync::mpsc;
+
+use super::{
+    AccessLogs, PERIOD,
+    book::Owner,
+    lookups::{Answer, Found, Lookups},
+    merge::merge,
+    subscribers::{Came, Subscription},
+};
+
+/// How often is looked whether the task is over.
+const TICK: Duration = Duration::from_millis(100);
+/// How long entries of what was over before the end are waited for: Envoy sends what it holds each second, and its clock may be a
+/// little behind.
+const LATE: Duration = Duration::from_millis(2_500);
+/// How often the sockets of Envoys' connections are looked at.
+const SOCKETS_EVERY: Duration = Duration::from_secs(5);
+/// Messages that are kept until it is known whose they are. Those that are more are nobody's.
+const MOST_WAITING: usize = 1_024;
+const NOTHING_CAME: &str = "no Envoy of the target has sent an entry of its access log: `access-logs status` says who sends, and `access-logs \
+                            snippet` prints what Envoy needs";
+
+/// The same task as sockets show it.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    chunks: mpsc::Receiver<Chunk>,
+    /// `None`: it was asked to stop.
+    stop: Option<StopHandle>,
+    newest: Option<Requests>,
+}
+
+impl Sockets {
+    pub(super) fn new(chunks: mpsc::Receiver<Chunk>, stop: StopHandle) -> Self {
+        Self {
+            chunks,
+            stop: Some(stop),
+            newest: None,
+        }
+    }
+}
+
+/// What is known of one who sends.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    /// It is being looked for.
+    Asked,
+    NotOfTarget,
+    /// `None`: there was no room.
+    Envoy(Option<EnvoyId>),
+}
+
+#[derive(Debug)]
+pub(super) struct Reading {
+    logs: AccessLogs,
+    lookups: Lookups,
+    subscription: Subscription,
+    sockets: Option<Sockets>,
+    tracker: LogTracker,
+    /// What was missing of each Envoy when the task began.
+    before: BTreeMap<ProcessKey, Missing>,
+    /// What is over later does not count.
+    until_ns: u64,
+    /// Of which it is not known whose they are.
+    waiting: Vec<Came>,
+    /// When sockets are looked at next.
+    sockets_due: Instant,
+    envoys: HashMap<Owner, Known>,
+    notes: Vec<String>,
+    target_ended: bool,
+    to: mpsc::Sender<Chunk>,
+}
+
+impl Reading {
+    pub(super) fn new(
+        logs: AccessLogs,
+        lookups: Lookups,
+        (subscription, sockets): (Subscription, Option<Sockets>),
+        tracker: LogTracker,
+        to: mpsc::Sender<Chunk>,
+    ) -> Self {
+        Self {
+            before: missing(&logs.report()),
+            logs,
+            lookups,
+            subscription,
+            sockets,
+            tracker,
+            until_ns: u64::MAX,
+            waiting: Vec::new(),
+            sockets_due: Instant::now(),
+            envoys: HashMap::new(),
+            notes: Vec::new(),
+            target_ended: false,
+            to,
+        }
+    }
+
+    /// Sends a result each second until it is asked to stop, and a last one.
+    pub(super) fn run(mut self, stop: &AtomicBool) {
+        let mut due = Instant::now() + PERIOD;
+        let mut end: Option<Instant> = None;
+        loop {
+            match self.subscription.came.recv_timeout(TICK) {
+                Ok(came) => self.take(came),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.take_answers();
+            self.read_sockets();
+            if stop.load(Ordering::Relaxed) && end.is_none() {
+                self.until_ns = wall_ns();
+                end = Some(Instant::now() + LATE);
+                // Before the connections end.
+                self.sockets_due = Instant::now();
+                self.look_at_connections();
+                if let Some(sockets) = &mut self.sockets {
+                    sockets.stop = None;
+                }
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+            if Instant::now() >= due {
+                due = Instant::now() + PERIOD;
+                self.look();
+                let table = self.tracker.table(monotonic_ns());
+                if !self.send(table) {
+                    return;
+                }
+            }
+        }
+        self.finish();
+    }
+
+    fn take(&mut self, came: Came) {
+        let known = came.whose.get().map(|owner| {
+            let known = self.envoys.get(owner).copied();
+            known.unwrap_or_else(|| {
+                self.lookups.ask_owner(owner.clone());
+                self.envoys.insert(owner.clone(), Known::Asked);
+                Known::Asked
+            })
+        });
+        match known {
+            None | Some(Known::Asked) => {
+                if self.waiting.len() >= MOST_WAITING {
+                    let oldest = self.waiting.remove(0);
+                    self.tracker.left_out += oldest.entries.len() as u64;
+                }
+                self.waiting.push(came);
+            }
+            Some(Known::NotOfTarget) => {}
+            Some(Known::Envoy(id)) => {
+                for entry in came.entries.iter() {
+                    self.tracker.take(id, entry, self.until_ns);
+                }
+            }
+        }
+    }
+
+    fn take_answers(&mut self) {
+        while let Some(answer) = self.lookups.answer() {
+            match answer {
+                Answer::Owner(owner, None) => {
+                    self.envoys.insert(owner, Known::NotOfTarget);
+                }
+                Answer::Owner(owner, Some(Found { process, namespace })) => {
+                    let node_id = self.node_id(&owner);
+                    let id = self.tracker.envoy(process, node_id, namespace);
+                    self.envoys.insert(owner, Known::Envoy(id));
+                }
+                Answer::Connections(found) => {
+                    for (end, process) in found.ends {
+                        self.tracker.found(&end, process);
+                    }
+                    for (socket, now) in found.sockets {
+                        self.tracker.saw(&socket, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn node_id(&self, owner: &Owner) -> String {
+        match owner {
+            Owner::Claimed(node_id) => node_id.clone(),
+            Owner::Other => "other Envoys".to_owned(),
+            Owner::Process(key) => {
+                let report = self.logs.report();
+                let own = report.into_iter().find(|logs| logs.process == Some(*key));
+                own.map(|logs| logs.node_id).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Takes what is known to be somebody's by now, has processes looked for, and asks what is missing.
+    fn look(&mut self) {
+        for came in std::mem::take(&mut self.waiting) {
+            self.take(came);
+        }
+        self.look_at_connections();
+        let missing = missing(&self.logs.report());
+        for (owner, known) in &self.envoys {
+            if let (Owner::Process(process), Known::Envoy(Some(id))) = (owner, known) {
+                let before = self.before.get(process).copied().unwrap_or_default();
+                let since = missing.get(process).map(|now| now.since(before));
+                self.tracker.missing(*id, since);
+            }
+        }
+    }
+
+    /// Has the processes at new connections looked for, and all sockets looked at, in one reading of the node's sockets.
+    fn look_at_connections(&mut self) {
+        if !self.lookups.is_free() {
+            return;
+        }
+        let unknown = self.tracker.unknown_ends();
+        if unknown.is_empty() && Instant::now() < self.sockets_due {
+            return;
+        }
+        let sockets = self.tracker.own_sockets();
+        if !unknown.is_empty() || !sockets.is_empty() {
+            self.sockets_due = Instant::now() + SOCKETS_EVERY;
+            self.lookups.ask(unknown, sockets);
+        }
+    }
+
+    fn read_sockets(&mut self) {
+        let next = |sockets: &mut Sockets| sockets.chunks.try_recv().ok();
+        while let Some(chunk) = self.sockets.as_mut().and_then(next) {
+            self.take_of_sockets(chunk);
+        }
+    }
+
+    fn take_of_sockets(&mut self, chunk: Chunk) {
+        self.notes.extend(chunk.notes);
+        self.target_ended |= chunk.target_ended;
+        if let (Some(sockets), Part::Requests(requests)) = (&mut self.sockets, chunk.part) {
+            sockets.newest = Some(requests);
+        }
+    }
+
+    /// The last result: what was over before the end, and everything that sockets have shown.
+    fn finish(mut self) {
+        self.look();
+        if let Some(sockets) = &mut self.sockets {
+            sockets.stop = None;
+        }
+        // It ends by itself once it was asked to.
+        let next = |sockets: &mut Sockets| sockets.chunks.blocking_recv();
+        while let Some(chunk) = self.sockets.as_mut().and_then(next) {
+            self.take_of_sockets(chunk);
+        }
+        let nobodys = self.waiting.iter().map(|came| came.entries.len() as u64);
+        self.tracker.left_out += nobodys.sum::<u64>();
+        let is_of_target = |known: &Known| matches!(known, Known::Envoy(_));
+        if self.sockets.is_none() && !self.envoys.values().any(is_of_target) {
+            self.notes.push(NOTHING_CAME.to_owned());
+        }
+        // The result ends where the task was told to: what came since was over before.
+        let late_ns = wall_ns().saturating_sub(self.until_ns);
+        let table = self.tracker.finish(monotonic_ns().saturating_sub(late_ns));
+        self.send(table);
+    }
+
+    /// Hands a result over; false: nobody takes it any more.
+    fn send(&mut self, mut logged: RequestTable) -> bool {
+        if let Some(told) = &mut logged.logged {
+            told.left_out += self.subscription.left_out();
+        }
+        let sockets = self.sockets.as_ref();
+        let requests = match sockets.and_then(|sockets| sockets.newest.as_ref()) {
+            Some(newest) => Requests {
+                table: merge(newest.table.clone(), logged),
+                edges: newest.edges.clone(),
+            },
+            None => Requests {
+                edges: EdgeTable {
+                    window: Some(logged.window),
+                    ..EdgeTable::default()
+                },
+                table: logged,
+            },
+        };
+        let chunk = Chunk {
+            part: Part::Requests(requests),
+            target_ended: std::mem::take(&mut self.target_ended),
+            notes: std::mem::take(&mut self.notes),
+        };
+        self.to.blocking_send(chunk).is_ok()
+    }
+}
+
+/// What of the entries of each process is missing so far, by its own counters.
+fn missing(logs: &[EnvoyLogs]) -> BTreeMap<ProcessKey, Missing> {
+    let known = logs.iter().filter_map(|logs| {
+        let own = logs.own.as_ref().ok()?;
+        let missing = Missing {
+            lost: own
+                .dropped
+                .unwrap_or(0)
+                .saturating_add(logs.received.unread),
+            unknown: own.unknown?,
+        };
+        Some((logs.process?, missing))
+    });
+    known.collect()
+}

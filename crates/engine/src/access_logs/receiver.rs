@@ -1,0 +1,467 @@
+//! The server: Envoy's access log service and OpenTelemetry's service for logs, by gRPC on one port.
+//!
+//! A gRPC message is five bytes in front of it, so that this is HTTP/2 and no more: what is not read yet stays with the sender,
+//! who is held up by the windows. Everything that is held here is bounded: connections, streams, and the bytes of messages
+//! that have not come whole.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::{
+    HeaderMap, Method, Request, Response,
+    body::{Frame, Incoming},
+    header::{CONTENT_TYPE, HeaderValue},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use profiler_access_logs::{Entry, Limits, count_entries, decode, otlp::decode_records};
+use profiler_clock::{thread_cpu_ns, wall_ns};
+use profiler_host::descriptors::most_open_files;
+use profiler_model::access_log_status::AccessLogStage;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{batch::Batch, book::Book};
+
+const STREAM: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs";
+const EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+
+/// An Envoy has one for each of its threads.
+const MOST_CONNECTIONS: usize = 4_096;
+/// The part of the files that the process may open which connections may take.
+const PART_OF_FILES: u64 = 4;
+/// Of a connection: one for each log.
+const MOST_STREAMS: u32 = 32;
+/// What senders may send before it was read, for a stream and for a connection.
+const STREAM_WINDOW: u32 = 128 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+const MOST_HEADER_BYTES: u32 = 16 << 10;
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(20);
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a connection may take to its first call. Envoy makes one when it has something to say.
+const FIRST_CALL: Duration = Duration::from_secs(10);
+/// How long a message may take from its first byte to its last.
+const MESSAGE: Duration = Duration::from_secs(10);
+/// A flag for compression and the length, before each message.
+const PREFIX: usize = 5;
+/// Bytes of messages that have not come whole, of a connection and of all. Streams that need more are ended.
+const MOST_HELD_OF_CONNECTION: usize = 8 << 20;
+const MOST_HELD: usize = 64 << 20;
+
+/// Numbers of gRPC.
+const OK: u16 = 0;
+const INVALID_ARGUMENT: u16 = 3;
+const DEADLINE_EXCEEDED: u16 = 4;
+const RESOURCE_EXHAUSTED: u16 = 8;
+const UNIMPLEMENTED: u16 = 12;
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    book: Arc<Mutex<Book>>,
+    limits: Limits,
+    held: AtomicUsize,
+}
+
+/// Accepts connections until the runtime ends. Clients show certificates that `tls` trusts, where there is one.
+pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, book: Arc<Mutex<Book>>) {
+    let shared = Arc::new(Shared {
+        book,
+        limits: Limits::default(),
+        held: AtomicUsize::new(0),
+    });
+    let room = Arc::new(Semaphore::new(most_connections()));
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!(%error, "accept a connection of access logs");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            shared.book.lock().refused += 1;
+            continue;
+        };
+        let (shared, tls) = (Arc::clone(&shared), tls.clone());
+        tokio::spawn(async move {
+            if let Err(error) = connection(stream, peer, tls, shared).await {
+                tracing::debug!(%error, %peer, "a connection of access logs");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+) -> io::Result<()> {
+    let local = stream.local_addr()?;
+    stream.set_nodelay(true)?;
+    let open = || shared.book.lock().open(peer, local);
+    let (number, done) = match tls {
+        None => {
+            let number = open();
+            (number, serve_connection(stream, number, &shared).await)
+        }
+        Some(tls) => {
+            let stream = timeout(HANDSHAKE, tls.accept(stream)).await??;
+            let number = open();
+            (number, serve_connection(stream, number, &shared).await)
+        }
+    };
+    shared.book.lock().close(number);
+    done
+}
+
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    number: u64,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
+    let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    server
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(MOST_HEADER_BYTES)
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_ANSWER);
+    let connection = Arc::new(Connection {
+        number,
+        has_called: AtomicBool::new(false),
+        held: AtomicUsize::new(0),
+        shared: Arc::clone(shared),
+    });
+    let called = Arc::clone(&connection);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let connection = Arc::clone(&called);
+        connection.has_called.store(true, Ordering::Relaxed);
+        async move { Ok::<_, Infallible>(answer(request, &connection).await) }
+    });
+    let mut served = pin!(server.serve_connection(TokioIo::new(stream), service));
+    let first = timeout(FIRST_CALL, &mut served).await;
+    let done = match first {
+        Ok(done) => done,
+        Err(_) if connection.has_called.load(Ordering::Relaxed) => served.await,
+        Err(late) => return Err(late.into()),
+    };
+    done.map_err(io::Error::other)
+}
+
+/// A connection that is served.
+#[derive(Debug)]
+struct Connection {
+    /// In the book.
+    number: u64,
+    has_called: AtomicBool,
+    held: AtomicUsize,
+    shared: Arc<Shared>,
+}
+
+/// As many as leave most of the files that the process may open to others.
+fn most_connections() -> usize {
+    let part = most_open_files().map_or(u64::MAX, |most| most / PART_OF_FILES);
+    usize::try_from(part)
+        .unwrap_or(usize::MAX)
+        .clamp(1, MOST_CONNECTIONS)
+}
+
+type Answer = Response<
+    StreamBody<futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>,
+>;
+
+/// Answers when the client has said everything.
+async fn answer(request: Request<Incoming>, connection: &Arc<Connection>) -> Answer {
+    let (number, shared) = (connection.number, &connection.shared);
+    let kind = match request.uri().path() {
+        STREAM => Service::Stream,
+        EXPORT => Service::Export,
+        path => {
+            return ended(UNIMPLEMENTED, &format!("{path} is not served here"), false);
+        }
+    };
+    let is_grpc = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc");
+    if request.method() != Method::POST || !request.headers().get(CONTENT_TYPE).is_some_and(is_grpc)
+    {
+        return ended(
+            INVALID_ARGUMENT,
+            "this is gRPC: POST of application/grpc",
+            false,
+        );
+    }
+    let _open = OpenStream::new(number, shared);
+    let mut messages = Messages {
+        body: request.into_body(),
+        read: BytesMut::new(),
+        held: 0,
+        connection: Arc::clone(connection),
+    };
+    let refusal = loop {
+        wait_for_turn(shared).await;
+        match messages.next().await {
+            Ok(Some(message)) => {
+                if let Err(why) = take(kind, &message, number, shared) {
+                    shared.book.lock().refuse(number);
+                    break Some((INVALID_ARGUMENT, why));
+                }
+            }
+            Ok(None) => break None,
+            Err(Refusal { status, why }) => {
+                shared.book.lock().refuse(number);
+                break Some((status, why));
+            }
+        }
+    };
+    match refusal {
+        None => ended(OK, "", kind == Service::Export),
+        Some((status, why)) => ended(status, &why, false),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Service {
+    Stream,
+    Export,
+}
+
+/// Reads the entries of a message, or counts them.
+fn take(kind: Service, message: &Bytes, number: u64, shared: &Shared) -> Result<(), String> {
+    let mut batch = Batch::default();
+    let mut identifier = None;
+    let mut entries = Vec::new();
+    let (stage, is_wanted) = {
+        let book = shared.book.lock();
+        (book.governor.stage(), !book.subscribers.is_empty())
+    };
+    let mut read = |entry: Entry| {
+        batch.take(&entry);
+        if is_wanted {
+            entries.push(entry);
+        }
+    };
+    match kind {
+        Service::Stream if stage != AccessLogStage::Full => {
+            let counted = count_entries(message).map_err(|error| error.to_string())?;
+            batch.count(message.len(), counted.http + counted.tcp);
+        }
+        Service::Stream => {
+            let decoded = decode(message, &shared.limits, &mut read);
+            let decoded = decoded.map_err(|error| error.to_string())?;
+            identifier = decoded.identifier;
+            batch.end(message.len(), &decoded.counts);
+        }
+        // Nothing tells their number but reading them.
+        Service::Export => {
+            let counts = decode_records(message, &shared.limits, |from, entry| {
+                if identifier.is_none() {
+                    identifier = Some(from.clone());
+                }
+                read(entry);
+            });
+            let counts = counts.map_err(|error| error.to_string())?;
+            batch.end(message.len(), &counts);
+        }
+    }
+    let mut book = shared.book.lock();
+    if let Some(identifier) = &identifier {
+        book.identify(number, identifier);
+    }
+    book.came(number, &batch, wall_ns());
+    if let Some(whose) = book.whose(number).filter(|_| is_wanted) {
+        let unread = batch.entries() - entries.len() as u64;
+        book.subscribers.leave_out(unread);
+        book.subscribers.hand_out(&whose, entries);
+    }
+    let now = Instant::now();
+    book.governor.came(batch.entries(), now, thread_cpu_ns());
+    Ok(())
+}
+
+/// Waits as long as receiving has taken more than its share of a CPU. What is not read meanwhile stays with the senders.
+async fn wait_for_turn(shared: &Shared) {
+    loop {
+        let wait = shared
+            .book
+            .lock()
+            .governor
+            .wait(Instant::now(), thread_cpu_ns());
+        let Some(wait) = wait else {
+            return;
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Counts as a stream until it is dropped, which it also is when the connection breaks.
+struct OpenStream {
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl OpenStream {
+    fn new(number: u64, shared: &Arc<Shared>) -> Self {
+        shared.book.lock().stream(number, true);
+        Self {
+            number,
+            shared: Arc::clone(shared),
+        }
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.shared.book.lock().stream(self.number, false);
+    }
+}
+
+/// Why a stream is ended by the server.
+struct Refusal {
+    status: u16,
+    why: String,
+}
+
+/// Messages of a stream, one after the other.
+struct Messages {
+    body: Incoming,
+    read: BytesMut,
+    /// What of it counts as held.
+    held: usize,
+    connection: Arc<Connection>,
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.hold(0);
+    }
+}
+
+impl Messages {
+    /// Counts so many bytes as held.
+    fn hold(&mut self, bytes: usize) {
+        let Connection { held, shared, .. } = &*self.connection;
+        for held in [held, &shared.held] {
+            held.fetch_add(bytes, Ordering::Relaxed);
+            held.fetch_sub(self.held, Ordering::Relaxed);
+        }
+        self.held = bytes;
+    }
+
+    /// The next message; `None`: there is none any more.
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        while self.read.len() < PREFIX {
+            if !self.read_more().await? {
+                return Ok(None);
+            }
+        }
+        let is_compressed = self.read.get_u8() != 0;
+        let length = usize::try_from(self.read.get_u32()).unwrap_or(usize::MAX);
+        if is_compressed {
+            return Err(Refusal {
+                status: UNIMPLEMENTED,
+                why: "compressed messages are not read: switch compression off".to_owned(),
+            });
+        }
+        let limit = self.connection.shared.limits.message_bytes;
+        if length > limit {
+            return Err(Refusal {
+                status: RESOURCE_EXHAUSTED,
+                why: format!(
+                    "a message of {length} bytes, more than {limit}: lower buffer_size_bytes"
+                ),
+            });
+        }
+        let rest = async {
+            while self.read.len() < length {
+                if !self.read_more().await? {
+                    return Err(Refusal {
+                        status: INVALID_ARGUMENT,
+                        why: "the stream ended within a message".to_owned(),
+                    });
+                }
+            }
+            let message = self.read.split_to(length).freeze();
+            self.hold(self.read.len());
+            Ok(message)
+        };
+        match timeout(MESSAGE, rest).await {
+            Ok(message) => message.map(Some),
+            Err(_late) => Err(Refusal {
+                status: DEADLINE_EXCEEDED,
+                why: format!("a message took more than {} s", MESSAGE.as_secs()),
+            }),
+        }
+    }
+
+    /// False: there is nothing more.
+    async fn read_more(&mut self) -> Result<bool, Refusal> {
+        loop {
+            let Some(frame) = self.body.frame().await else {
+                return Ok(false);
+            };
+            let frame = frame.map_err(|error| Refusal {
+                status: INVALID_ARGUMENT,
+                why: error.to_string(),
+            })?;
+            if let Ok(data) = frame.into_data() {
+                self.read.extend_from_slice(&data);
+                self.hold(self.read.len());
+                let Connection { held, shared, .. } = &*self.connection;
+                if held.load(Ordering::Relaxed) > MOST_HELD_OF_CONNECTION
+                    || shared.held.load(Ordering::Relaxed) > MOST_HELD
+                {
+                    return Err(Refusal {
+                        status: RESOURCE_EXHAUSTED,
+                        why: "too much has come that is not whole".to_owned(),
+                    });
+                }
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// The end of a call, with an empty message before it where the client waits for one.
+fn ended(status: u16, why: &str, with_message: bool) -> Answer {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from(status));
+    if let Ok(why) = HeaderValue::from_str(why)
+        && !why.is_empty()
+    {
+        trailers.insert("grpc-message", why);
+    }
+    let message = with_message.then(|| Ok(Frame::data(Bytes::from_static(&[0; PREFIX]))));
+    let frames: Vec<_> = message
+        .into_iter()
+        .chain([Ok(Frame::trailers(trailers))])
+        .collect();
+    let body = StreamBody::new(futures_util::stream::iter(frames));
+    let mut answer = Response::new(body);
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    answer
+}

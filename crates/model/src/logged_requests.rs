@@ -1,0 +1,80 @@
+//! What Envoys report of a task's requests by their access logs, beside the operations.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Endpoint, Spread};
+
+/// Part of a [`super::RequestTable`] whose requests come from access logs, all or some.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedRequests {
+    /// Places in [`super::RequestTable::edges`] of the edges whose requests come from access logs; ascending. Those of other
+    /// edges were seen at sockets.
+    pub edges: Vec<u32>,
+    /// Those with the most requests first.
+    pub envoys: Vec<LoggingEnvoy>,
+    /// Requests that were seen at sockets as well. They are counted once, as the access log has them.
+    pub seen_twice: u64,
+    /// Entries that came faster than they could be read.
+    pub left_out: u64,
+    /// Entries of Envoys for which there was no room; their operations are counted.
+    pub of_other_envoys: u64,
+}
+
+/// An Envoy that sends its access log, during the task. Text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggingEnvoy {
+    /// Without a pid: no process of this node is known to be this one, and it is only what it calls itself.
+    pub process: Endpoint,
+    /// What it calls itself.
+    pub node_id: String,
+    /// Requests that are over.
+    pub requests: u64,
+    /// Connections of TCP that are over.
+    pub connections: u64,
+    /// Requests that took several attempts, and the attempts after the first of each.
+    pub retried: u64,
+    pub retries: u64,
+    /// Entries that it has written or dropped by its own counters, and that did not come or were not read. `None`: its counters are
+    /// not known.
+    pub missing: Option<u64>,
+    /// How long the phases of requests took, in the order in which a request goes through them. A phase without times is
+    /// left out.
+    pub phases: Vec<LoggedPhase>,
+    /// Requests and connections by response flag, its short name (`UF`). One may have several.
+    pub flags: BTreeMap<String, u64>,
+    /// Requests by where the response comes from (`via_upstream`); after some different ones `other`.
+    pub details: BTreeMap<String, u64>,
+    /// Requests by version of TLS of the client's connection; those without TLS are left out.
+    pub tls: BTreeMap<String, u64>,
+    /// Hosts that requests were sent to, those with the most requests first.
+    pub upstreams: Vec<LoggedUpstream>,
+    /// Requests to hosts for which there was no room.
+    pub of_other_upstreams: u64,
+}
+
+/// How long one phase took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedPhase {
+    /// As the documentation of access logs has it: `to_upstream`.
+    pub name: String,
+    pub time_ns: Spread,
+}
+
+/// A host of a cluster, as the last attempt of each request met it. Text is untrusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedUpstream {
+    pub cluster: String,
+    /// Address and port.
+    pub address: String,
+    pub requests: u64,
+    /// Failed at the host: by status 5xx, by a status of gRPC that blames the server, or by a response flag.
+    pub errors: u64,
+    /// From the last byte of the request to the first one of the answer.
+    pub time_ns: Spread,
+    /// Smoothed round-trip times of the Envoy's connections to the address, one value of each whose socket was found.
+    pub rtt_ns: Spread,
+    /// Segments that these sent again since their sockets were found.
+    pub retransmits: u64,
+}

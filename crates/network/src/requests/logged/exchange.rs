@@ -1,0 +1,159 @@
+//! The two requests of an entry: the one that came in, and the one that went out for it.
+
+use profiler_access_logs::{Address, Entry, HttpVersion, text};
+use profiler_protocols::{
+    Exchange, Outcome, Protocol, Status, TraceIds, outcome_of_grpc, outcome_of_status,
+};
+
+/// Bytes of a text that is kept.
+const TEXT_BYTES: usize = 256;
+/// Where Envoy says that a response comes from the upstream.
+const VIA_UPSTREAM: &str = "via_upstream";
+/// The client did not wait for the end.
+const CLIENT_GONE: &str = "DC";
+
+#[derive(Debug)]
+pub(super) struct Halves {
+    /// As the client's end of the proxy saw it.
+    pub(super) inner: Exchange,
+    /// The last attempt, as the upstream's end saw it; `None`: there was none.
+    pub(super) outer: Option<Exchange>,
+}
+
+impl Halves {
+    /// `epoch_ns` is when the clock of exchanges was 0.
+    pub(super) fn of(entry: &Entry, epoch_ns: u64, raw_paths: bool) -> Self {
+        let start = entry
+            .start_unix_ns
+            .unwrap_or(epoch_ns)
+            .saturating_sub(epoch_ns);
+        let timing = &entry.timing;
+        let at = |offset: Option<u64>| offset.map(|offset| start.saturating_add(offset));
+        let end_ns = at(timing.last_downstream_tx_ns.or(timing.duration_ns)).unwrap_or(start);
+        let inner = Exchange {
+            status: status(entry),
+            outcome: outcome(entry),
+            request_end_ns: at(timing.last_downstream_rx_ns),
+            first_byte_ns: at(timing.first_downstream_tx_ns),
+            end_ns,
+            request_bytes: entry.sizes.received,
+            response_bytes: entry.sizes.sent,
+            ..request(entry, protocol(entry), start, raw_paths)
+        };
+        let outer = at(timing.first_upstream_tx_ns)
+            .filter(|_| entry.addresses.upstream_remote != Address::Absent);
+        let outer = outer.map(|begin_ns| {
+            let is_answered = is_of_upstream(entry);
+            let (status, outcome) = if is_answered {
+                (inner.status.clone(), of_answer(entry))
+            } else {
+                (None, Outcome::Broken)
+            };
+            let whole = is_answered.then_some(timing.last_upstream_rx_ns).flatten();
+            Exchange {
+                status,
+                outcome: if whole.is_none() {
+                    Outcome::Broken
+                } else {
+                    outcome
+                },
+                request_end_ns: at(timing.last_upstream_tx_ns),
+                first_byte_ns: at(timing.first_upstream_rx_ns),
+                end_ns: at(whole).unwrap_or(end_ns).max(begin_ns),
+                // Filters may change bodies, and entries have only what the client sent and got.
+                request_size_known: false,
+                response_size_known: false,
+                // Calls of gRPC are passed on as such; else the entry does not tell what is spoken.
+                ..request(
+                    entry,
+                    call(entry).unwrap_or(Protocol::Http),
+                    begin_ns,
+                    raw_paths,
+                )
+            }
+        });
+        Self { inner, outer }
+    }
+}
+
+fn request(entry: &Entry, protocol: Protocol, begin_ns: u64, raw_paths: bool) -> Exchange {
+    let own = &entry.request;
+    let kept = |bytes| Some(bounded(&text(bytes))).filter(|text| !text.is_empty());
+    Exchange {
+        method: kept(&own.method),
+        route: entry.route().map(|route| bounded(&route)),
+        path: raw_paths.then(|| entry.masked_path(TEXT_BYTES)).flatten(),
+        authority: kept(&own.authority),
+        trace: TraceIds {
+            request_id: kept(&own.id),
+            ..TraceIds::default()
+        },
+        ..Exchange::new(protocol, begin_ns)
+    }
+}
+
+fn protocol(entry: &Entry) -> Protocol {
+    call(entry).unwrap_or(match entry.request.version {
+        HttpVersion::Http10 | HttpVersion::Http11 => Protocol::Http1,
+        HttpVersion::Http2 => Protocol::Http2,
+        HttpVersion::Http3 | HttpVersion::Unknown => Protocol::Http,
+    })
+}
+
+/// gRPC, if that is known.
+fn call(entry: &Entry) -> Option<Protocol> {
+    entry.response.grpc_status.map(|_| Protocol::Grpc)
+}
+
+fn status(entry: &Entry) -> Option<Status> {
+    let of_call = entry.response.grpc_status.map(Status::Grpc);
+    of_call.or(entry.response.status.map(Status::Http))
+}
+
+fn outcome(entry: &Entry) -> Outcome {
+    let is_gone = entry
+        .response
+        .flags
+        .iter()
+        .any(|flag| flag.short_name == CLIENT_GONE);
+    if is_gone {
+        Outcome::Broken
+    } else {
+        of_answer(entry)
+    }
+}
+
+fn of_answer(entry: &Entry) -> Outcome {
+    if let Some(status) = entry.response.grpc_status {
+        return outcome_of_grpc(status);
+    }
+    entry
+        .response
+        .status
+        .map_or(Outcome::Broken, outcome_of_status)
+}
+
+/// Whether the upstream has answered that it failed.
+pub(super) fn is_failure_of_upstream(entry: &Entry) -> bool {
+    is_of_upstream(entry) && of_answer(entry) == Outcome::ServerError
+}
+
+/// Whether the upstream has answered: a response may as well be Envoy's own.
+pub(super) fn is_of_upstream(entry: &Entry) -> bool {
+    let details = text(&entry.response.details);
+    entry.response.status.is_some()
+        && entry.timing.first_upstream_rx_ns.is_some()
+        && (details.is_empty() || details == VIA_UPSTREAM)
+}
+
+/// A text that is not longer than what is kept.
+pub(super) fn bounded(text: &str) -> String {
+    within(text, TEXT_BYTES)
+}
+
+/// At most so many bytes of a text.
+pub(super) fn within(text: &str, bytes: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes))
+        .unwrap_or_default()
+        .to_owned()
+}

@@ -1,0 +1,442 @@
+//! Connections that entries tell of, and who is at their ends.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+};
+
+use foldhash::fast::RandomState;
+use profiler_access_logs::{Address as Logged, text};
+use profiler_model::{Address, EdgeKey, Endpoint, SeenBy, Spread, TlsSeen};
+use profiler_protocols::Protocol;
+
+use super::EnvoyId;
+use crate::requests::{
+    digest::digest, facts::unix_end, operations::Counted, shared_edge::SharedEdge,
+};
+
+/// Connections that are remembered.
+const MAX_HOPS: usize = 32_768;
+/// Reports after which a silent connection is forgotten.
+const REMEMBERED: u64 = 60;
+/// How often the process at an end is looked for. Right after its beginning it may not have been there to be found, and what has ended
+/// is not found later.
+const TRIES: u8 = 3;
+/// Ends that are asked for at once.
+const MOST_ASKED: usize = 4_096;
+/// Where an end is that an entry does not name.
+const NOT_LOGGED: &str = "not logged";
+/// Bytes of a name that is kept.
+const NAME_BYTES: usize = 108;
+
+/// A connection, by the place where it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct HopId(u64);
+
+/// Who is at one end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Side {
+    #[default]
+    Unknown,
+    /// It reports requests of this connection itself.
+    Envoy(EnvoyId),
+    Process(Endpoint),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct End {
+    address: Address,
+    port: u16,
+}
+
+impl End {
+    fn of(address: &Logged) -> Self {
+        match address {
+            Logged::Socket(address) => Self {
+                address: Address::Ip(address.ip().to_canonical()),
+                port: address.port(),
+            },
+            Logged::Pipe(name) | Logged::Internal(name) | Logged::Other(name) => Self {
+                address: Address::Unix(super::exchange::within(&text(name), NAME_BYTES)),
+                port: 0,
+            },
+            Logged::Absent => Self {
+                address: Address::Unix(NOT_LOGGED.to_owned()),
+                port: 0,
+            },
+        }
+    }
+
+    /// The end of an edge that is this process, as far as that is known.
+    fn endpoint(&self, process: Option<Endpoint>) -> Endpoint {
+        let address = self.address.clone();
+        match process {
+            Some(process) => Endpoint { address, ..process },
+            None => Endpoint {
+                pid: None,
+                start_ticks: None,
+                comm: String::new(),
+                container: None,
+                address,
+            },
+        }
+    }
+
+    fn ip(&self) -> Option<IpAddr> {
+        match self.address {
+            Address::Ip(ip) => Some(ip),
+            Address::Unix(_) => None,
+        }
+    }
+
+    fn socket(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.ip()?, self.port))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    client: End,
+    server: End,
+    /// Of loopback, which is in every namespace.
+    namespace: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Hop {
+    key: Key,
+    client: Side,
+    server: Side,
+    /// The namespace of the Envoy that was met first.
+    namespace: Option<u64>,
+    tries: u8,
+    met: u64,
+    used: u64,
+    /// Of its server's entries.
+    protocol: Option<Protocol>,
+    greeting: Option<TlsSeen>,
+    /// Once a request was settled: its edge, and the side at which its requests count.
+    counted: Option<(SharedEdge, SeenBy)>,
+    /// One was counted.
+    is_connected: bool,
+    /// The client's socket, when it was looked at last.
+    socket: Option<SocketNow>,
+    /// Segments that it had sent again when it was looked at first.
+    retransmits_before: u32,
+}
+
+/// What the kernel says of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketNow {
+    /// Smoothed.
+    pub rtt_us: u32,
+    /// Segments since the connection began.
+    pub retransmits: u32,
+}
+
+/// A connection that an Envoy has opened, to look at its socket.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnSocket {
+    hop: HopId,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    /// Inode of the Envoy's network namespace.
+    pub namespace: Option<u64>,
+}
+
+/// Connections of one Envoy to one address.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connections {
+    pub(super) rtt_ns: Spread,
+    pub(super) retransmits: u64,
+}
+
+impl Hop {
+    /// Adds what its socket was like to those of the same Envoy and server.
+    fn add_to(&self, all: &mut HashMap<(EnvoyId, SocketAddr), Connections>) {
+        let (Side::Envoy(id), Some(server), Some(socket)) =
+            (&self.client, self.key.server.socket(), self.socket)
+        else {
+            return;
+        };
+        let sum = all.entry((*id, server)).or_default();
+        sum.rtt_ns.add(u64::from(socket.rtt_us) * 1_000);
+        let more = socket.retransmits.saturating_sub(self.retransmits_before);
+        sum.retransmits += u64::from(more);
+    }
+}
+
+/// An end of a connection, of which it is not known whose it is.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownEnd {
+    hop: HopId,
+    /// It asked for the connection.
+    pub is_client: bool,
+    /// The end, and the one of the Envoy.
+    pub end: SocketAddr,
+    pub envoy: SocketAddr,
+    /// Inode of the Envoy's network namespace.
+    pub namespace: Option<u64>,
+}
+
+/// What a request is counted as.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) edge: SharedEdge,
+    pub(super) counted: Counted,
+    pub(super) protocol: Option<Protocol>,
+    /// The first that is counted of its connection.
+    pub(super) is_first: bool,
+    pub(super) greeting: Option<TlsSeen>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Hops {
+    kept: HashMap<u64, Hop, RandomState>,
+    /// Shared by the connections of an edge.
+    edges: HashMap<EdgeKey, SharedEdge>,
+    /// What is known of connections that are forgotten, while there is room.
+    gone: HashMap<(EnvoyId, SocketAddr), Connections>,
+}
+
+impl Hops {
+    /// The connection between two ends, the client first, one of which is this Envoy. `None`: there is no room.
+    pub(super) fn of(
+        &mut self,
+        [client, server]: [&Logged; 2],
+        namespace: Option<u64>,
+        (side, id): (SeenBy, EnvoyId),
+        reports: u64,
+    ) -> Option<HopId> {
+        let (client, server) = (End::of(client), End::of(server));
+        let is_everywhere = |end: &End| end.ip().is_none_or(|ip| ip.is_loopback());
+        let key = Key {
+            namespace: namespace.filter(|_| is_everywhere(&client) || is_everywhere(&server)),
+            client,
+            server,
+        };
+        let hash = digest(&key);
+        if !self.kept.contains_key(&hash) {
+            if self.kept.len() >= MAX_HOPS {
+                self.make_room();
+            }
+            let hop = Hop {
+                key,
+                client: Side::Unknown,
+                server: Side::Unknown,
+                namespace,
+                tries: 0,
+                met: reports,
+                used: reports,
+                protocol: None,
+                greeting: None,
+                counted: None,
+                is_connected: false,
+                socket: None,
+                retransmits_before: 0,
+            };
+            self.kept.insert(hash, hop);
+        }
+        let hop = self.kept.get_mut(&hash)?;
+        hop.used = reports;
+        let own = match side {
+            SeenBy::Client => &mut hop.client,
+            SeenBy::Server => &mut hop.server,
+        };
+        if *own != Side::Envoy(id) {
+            *own = Side::Envoy(id);
+        }
+        Some(HopId(hash))
+    }
+
+    /// What the server's end says of the connection.
+    pub(super) fn learn(
+        &mut self,
+        hop: HopId,
+        protocol: Protocol,
+        greeting: impl FnOnce() -> Option<TlsSeen>,
+    ) {
+        if let Some(hop) = self.kept.get_mut(&hop.0)
+            && hop.protocol.is_none()
+        {
+            hop.protocol = Some(protocol);
+            hop.greeting = greeting();
+        }
+    }
+
+    /// The client's end.
+    pub(super) fn client(&self, hop: HopId) -> SocketAddr {
+        let hop = self.kept.get(&hop.0);
+        let client = hop.and_then(|hop| hop.key.client.socket());
+        client.unwrap_or_else(|| unix_end(0))
+    }
+
+    /// Whether nothing more can be learnt of the connection.
+    pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
+        self.kept
+            .get(&hop.0)
+            .is_some_and(|hop| hop.counted.is_some() || reports - hop.met >= patience)
+    }
+
+    /// What a request that this side has seen is counted as. The first one fixes the edge, and the side at which requests count: that of
+    /// the client, where it reports them. `envoy` gives the process of one.
+    pub(super) fn settle(
+        &mut self,
+        id: HopId,
+        seen_by: SeenBy,
+        envoy: impl Fn(EnvoyId) -> Option<Endpoint>,
+    ) -> Option<Settled> {
+        let hop = self.kept.get_mut(&id.0)?;
+        let (edge, counting) = if let Some(counted) = &hop.counted {
+            counted.clone()
+        } else {
+            {
+                let endpoint = |side: &Side, end: &End| {
+                    let known = match side {
+                        Side::Envoy(id) => envoy(*id),
+                        Side::Process(process) => Some(process.clone()),
+                        Side::Unknown => None,
+                    };
+                    end.endpoint(known)
+                };
+                let key = EdgeKey {
+                    client: endpoint(&hop.client, &hop.key.client),
+                    server: endpoint(&hop.server, &hop.key.server),
+                    server_port: hop.key.server.ip().map(|_| hop.key.server.port),
+                    original_destination: None,
+                };
+                let counting = match hop.client {
+                    Side::Envoy(_) => SeenBy::Client,
+                    Side::Unknown | Side::Process(_) => SeenBy::Server,
+                };
+                if self.edges.len() >= MAX_HOPS {
+                    self.edges.clear();
+                }
+                let edge = self.edges.entry(key);
+                let edge = edge.or_insert_with_key(|key| SharedEdge::new(key.clone()));
+                hop.counted = Some((edge.clone(), counting));
+                (edge.clone(), counting)
+            }
+        };
+        let is_here = counting == seen_by;
+        let is_first = is_here && !hop.is_connected;
+        hop.is_connected |= is_here;
+        Some(Settled {
+            edge,
+            counted: if is_here {
+                Counted::Here
+            } else {
+                Counted::AtOtherEnd
+            },
+            protocol: hop.protocol,
+            is_first,
+            greeting: hop.greeting.clone().filter(|_| is_first),
+        })
+    }
+
+    /// Ends of connections that are not settled and whose processes are not known.
+    pub(super) fn unknown(&mut self) -> Vec<UnknownEnd> {
+        let mut ends = Vec::new();
+        for (hash, hop) in &mut self.kept {
+            if hop.counted.is_some() || hop.tries >= TRIES || ends.len() >= MOST_ASKED {
+                continue;
+            }
+            let (Some(client), Some(server)) = (hop.key.client.socket(), hop.key.server.socket())
+            else {
+                continue;
+            };
+            let (is_client, end, envoy) = match (&hop.client, &hop.server) {
+                (Side::Unknown, Side::Envoy(_)) => (true, client, server),
+                (Side::Envoy(_), Side::Unknown) => (false, server, client),
+                _ => continue,
+            };
+            hop.tries += 1;
+            ends.push(UnknownEnd {
+                hop: HopId(*hash),
+                is_client,
+                end,
+                envoy,
+                namespace: hop.namespace,
+            });
+        }
+        ends
+    }
+
+    /// Connections that Envoys opened and used since a report.
+    pub(super) fn own_sockets(&self, since: u64) -> Vec<OwnSocket> {
+        let used = self.kept.iter().filter(|(_, hop)| hop.used >= since);
+        let own = used.filter_map(|(hash, hop)| {
+            let Side::Envoy(_) = hop.client else {
+                return None;
+            };
+            Some(OwnSocket {
+                hop: HopId(*hash),
+                local: hop.key.client.socket()?,
+                remote: hop.key.server.socket()?,
+                namespace: hop.namespace,
+            })
+        });
+        own.take(MOST_ASKED).collect()
+    }
+
+    /// What a socket was like just now.
+    pub(super) fn saw(&mut self, socket: &OwnSocket, now: SocketNow) {
+        if let Some(hop) = self.kept.get_mut(&socket.hop.0) {
+            if hop.socket.is_none() {
+                hop.retransmits_before = now.retransmits;
+            }
+            hop.socket = Some(now);
+        }
+    }
+
+    /// Connections of Envoys whose sockets were found, by the address of the server.
+    pub(super) fn connections(&self) -> HashMap<(EnvoyId, SocketAddr), Connections> {
+        let mut all = self.gone.clone();
+        for hop in self.kept.values() {
+            hop.add_to(&mut all);
+        }
+        all
+    }
+
+    /// An end is this process.
+    pub(super) fn found(&mut self, end: &UnknownEnd, process: Endpoint) {
+        let Some(hop) = self.kept.get_mut(&end.hop.0) else {
+            return;
+        };
+        let side = if end.is_client {
+            &mut hop.client
+        } else {
+            &mut hop.server
+        };
+        if *side == Side::Unknown {
+            *side = Side::Process(process);
+        }
+    }
+
+    /// Forgets connections that have been silent for long.
+    pub(super) fn forget(&mut self, reports: u64) {
+        self.drop_those(|hop| hop.used + REMEMBERED <= reports);
+    }
+
+    /// Forgets some connections, but for what their sockets were like.
+    fn drop_those(&mut self, mut goes: impl FnMut(&Hop) -> bool) {
+        for (_, hop) in self.kept.extract_if(|_, hop| goes(hop)) {
+            if self.gone.len() < MAX_HOPS {
+                hop.add_to(&mut self.gone);
+            }
+        }
+    }
+
+    /// Forgets an eighth of the connections, those that have been silent longest.
+    fn make_room(&mut self) {
+        let mut used: Vec<u64> = self.kept.values().map(|hop| hop.used).collect();
+        used.sort_unstable();
+        let oldest = used.get(used.len() / 8).copied().unwrap_or(0);
+        let mut left = used.len() / 8 + 1;
+        self.drop_those(|hop| {
+            let goes = hop.used <= oldest && left > 0;
+            left -= usize::from(goes);
+            goes
+        });
+    }
+}

@@ -1,0 +1,354 @@
+//! From entries of Envoys' access logs to the same table that sockets give.
+//!
+//! A request through an Envoy is two hops: from the client to Envoy, and from Envoy to the upstream. Envoy reports both in one entry,
+//! so that what it adds between them needs no pairing. Between two Envoys there is one hop that both report: it is one operation,
+//! counted at the client's side, with the times of both. Which entries belong together shows by the addresses of the connection;
+//! until the entries of the other side can have come, those of a new connection wait.
+//!
+//! Counted is what was over between the beginning and the end, by Envoy's clock.
+
+mod envoy;
+mod exchange;
+mod hops;
+mod missing;
+
+use std::{collections::VecDeque, ops::RangeInclusive};
+
+use profiler_access_logs::{Entry, Kind};
+use profiler_model::{
+    Endpoint, LoggedRequests, RequestCounters, RequestTable, SeenBy, TlsSeen, Window,
+};
+use profiler_protocols::{Exchange, Protocol};
+
+use super::{
+    event::Drawn,
+    observed_request::{Moved, ObservedRequest},
+    operations::{Counted, Operations, Rows, Sampling, spoken},
+    samples::Samples,
+    timeline::Timeline,
+    tracker::TrackerOptions,
+};
+use envoy::Envoy;
+use exchange::Halves;
+use hops::{HopId, Hops};
+
+pub use hops::{OwnSocket, SocketNow, UnknownEnd};
+pub use missing::Missing;
+
+/// Envoys that are told apart.
+const MAX_ENVOYS: usize = 1_024;
+/// Requests that wait for what is known of their connection. When there are more, they are counted with what is known.
+const MAX_WAITING: usize = 16_384;
+/// Reports after which no entry of the other side is waited for: Envoy sends them each second.
+const PATIENCE: u64 = 3;
+/// Reports after which the socket of a connection that was not used is not looked at.
+const LATELY: u64 = 10;
+
+/// Which Envoy an entry is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EnvoyId(usize);
+
+/// Turns entries of access logs into a table of requests. Memory is bounded; what there is no room for is counted.
+#[derive(Debug)]
+pub struct LogTracker {
+    epoch_ns: u64,
+    begin_ns: u64,
+    raw_paths: bool,
+    envoys: Vec<Envoy>,
+    hops: Hops,
+    /// With the report before which they came.
+    waiting: VecDeque<(u64, Seen)>,
+    operations: Operations,
+    samples: Samples,
+    timeline: Timeline,
+    reports: u64,
+    /// Entries and requests for which there was no room.
+    pub left_out: u64,
+    of_other_envoys: u64,
+}
+
+/// One end's view of a request on one hop.
+#[derive(Debug)]
+struct Seen {
+    hop: HopId,
+    request: ObservedRequest,
+}
+
+impl LogTracker {
+    pub fn new(options: TrackerOptions) -> Self {
+        let TrackerOptions {
+            privacy,
+            keep,
+            rules,
+            epoch_ns,
+            begin_ns,
+        } = options;
+        Self {
+            epoch_ns,
+            begin_ns,
+            raw_paths: privacy.raw_paths,
+            envoys: Vec::new(),
+            hops: Hops::default(),
+            waiting: VecDeque::new(),
+            operations: Operations::default(),
+            samples: Samples::new(keep, rules),
+            timeline: Timeline::new(begin_ns),
+            reports: 0,
+            left_out: 0,
+            of_other_envoys: 0,
+        }
+    }
+
+    /// An Envoy that sends entries. Its address is taken from them. `namespace` is the inode of its network namespace, where that
+    /// is known: the addresses of loopback are in every one.
+    pub fn envoy(
+        &mut self,
+        process: Endpoint,
+        node_id: String,
+        namespace: Option<u64>,
+    ) -> Option<EnvoyId> {
+        if self.envoys.len() >= MAX_ENVOYS {
+            return None;
+        }
+        self.envoys.push(Envoy::new(process, node_id, namespace));
+        Some(EnvoyId(self.envoys.len() - 1))
+    }
+
+    /// Takes an entry; `None`: of an Envoy for which there was no room.
+    ///
+    /// `until_ns`: only what was over before, in nanoseconds since the Unix epoch.
+    pub fn take(&mut self, from: Option<EnvoyId>, entry: &Entry, until_ns: u64) {
+        if entry.is_attempt() || !entry.is_complete() {
+            return;
+        }
+        let within = self.epoch_ns.saturating_add(self.begin_ns)..=until_ns;
+        if !is_within(entry, &within) {
+            return;
+        }
+        let Some((id, envoy)) = from.and_then(|id| Some((id, self.envoys.get_mut(id.0)?))) else {
+            self.of_other_envoys += 1;
+            return;
+        };
+        envoy.add(entry);
+        if entry.kind != Kind::Http {
+            return;
+        }
+        let (pid, namespace) = (envoy.process.pid.unwrap_or(0), envoy.namespace);
+        let Halves { inner, outer } = Halves::of(entry, self.epoch_ns, self.raw_paths);
+        let protocol = inner.protocol;
+        let addresses = &entry.addresses;
+        // Behind a proxy the client's own address may come from a header: that one is not at the other end.
+        let client = [
+            &addresses.downstream_direct_remote,
+            &addresses.downstream_remote,
+        ];
+        let client = client
+            .into_iter()
+            .find(|address| address.socket().is_some());
+        let client = client.unwrap_or(&addresses.downstream_direct_remote);
+        let ends = [client, &addresses.downstream_local];
+        if let Some(hop) = self
+            .hops
+            .of(ends, namespace, (SeenBy::Server, id), self.reports)
+        {
+            self.hops.learn(hop, spoken(protocol), || greeting(entry));
+            self.see(hop, SeenBy::Server, pid, inner);
+        }
+        if let Some(outer) = outer {
+            let ends = [&addresses.upstream_local, &addresses.upstream_remote];
+            if let Some(hop) = self
+                .hops
+                .of(ends, namespace, (SeenBy::Client, id), self.reports)
+            {
+                self.see(hop, SeenBy::Client, pid, outer);
+            }
+        }
+    }
+
+    fn see(&mut self, hop: HopId, seen_by: SeenBy, pid: u32, exchange: Exchange) {
+        let moved = Moved {
+            pid,
+            tid: None,
+            ready_ns: None,
+        };
+        let request = ObservedRequest {
+            cookie: 0,
+            seen_by,
+            drawn: Drawn::ALL,
+            tls: false,
+            client: self.hops.client(hop),
+            begin: moved,
+            answer: Some(moved),
+            exchange,
+        };
+        let seen = Seen { hop, request };
+        let is_settled = self.hops.is_settled(hop, self.reports, PATIENCE);
+        if is_settled && !self.samples.keeps_all() {
+            self.count(seen);
+            return;
+        }
+        if self.waiting.len() >= MAX_WAITING
+            && let Some((_, oldest)) = self.waiting.pop_front()
+        {
+            self.count(oldest);
+        }
+        self.waiting.push_back((self.reports, seen));
+    }
+
+    /// Counts a request where it belongs by now.
+    fn count(&mut self, seen: Seen) {
+        let Seen { hop, mut request } = seen;
+        let envoys = &self.envoys;
+        let process = |id: EnvoyId| Some(envoys.get(id.0)?.process.clone());
+        let Some(settled) = self.hops.settle(hop, request.seen_by, process) else {
+            self.left_out += 1;
+            return;
+        };
+        if let Some(protocol) = settled.protocol
+            && request.exchange.protocol == Protocol::Http
+        {
+            request.exchange.protocol = protocol;
+        }
+        self.operations
+            .add(&settled.edge, &request, settled.counted);
+        if settled.counted == Counted::AtOtherEnd {
+            return;
+        }
+        if settled.is_first {
+            self.operations
+                .connected(&settled.edge, request.client.port());
+            if let Some(greeting) = settled.greeting {
+                self.operations.greeted(&settled.edge, greeting);
+            }
+        }
+        self.timeline.add(&settled.edge, &request);
+        self.samples.add(&settled.edge, request);
+    }
+
+    /// Ends of connections of which it is not known which processes they are, each a few times.
+    pub fn unknown_ends(&mut self) -> Vec<UnknownEnd> {
+        self.hops.unknown()
+    }
+
+    /// An end is this process, on this node.
+    pub fn found(&mut self, end: &UnknownEnd, process: Endpoint) {
+        self.hops.found(end, process);
+    }
+
+    /// Connections that Envoys opened and used lately, to look at their sockets.
+    pub fn own_sockets(&self) -> Vec<OwnSocket> {
+        self.hops.own_sockets(self.reports.saturating_sub(LATELY))
+    }
+
+    /// What a socket was like just now.
+    pub fn saw(&mut self, socket: &OwnSocket, now: SocketNow) {
+        self.hops.saw(socket, now);
+    }
+
+    /// What of the entries of an Envoy is missing; `None`: its own counters are not known.
+    pub fn missing(&mut self, id: EnvoyId, missing: Option<Missing>) {
+        if let Some(envoy) = self.envoys.get_mut(id.0) {
+            envoy.missing = missing;
+        }
+    }
+
+    /// Everything so far; to be called about once a second.
+    pub fn table(&mut self, now_ns: u64) -> RequestTable {
+        self.reports += 1;
+        for _ in 0..self.waiting.len() {
+            let Some((since, seen)) = self.waiting.pop_front() else {
+                break;
+            };
+            if self.reports - since >= PATIENCE {
+                self.count(seen);
+            } else {
+                self.waiting.push_back((since, seen));
+            }
+        }
+        self.hops.forget(self.reports);
+        self.rows(now_ns)
+    }
+
+    /// Everything, after the last entry.
+    pub fn finish(&mut self, now_ns: u64) -> RequestTable {
+        self.reports += 1;
+        while let Some((_, seen)) = self.waiting.pop_front() {
+            self.count(seen);
+        }
+        self.rows(now_ns)
+    }
+
+    fn rows(&self, now_ns: u64) -> RequestTable {
+        let everything = Sampling {
+            fewest: 1,
+            tls_is_steady: true,
+        };
+        let Rows {
+            edges,
+            mut operations,
+            counted: _,
+            places,
+        } = self.operations.rows(everything);
+        missing::make_up(&mut operations, &edges, &self.envoys);
+        let connections = self.hops.connections();
+        let envoys = (0..).map(EnvoyId).zip(&self.envoys);
+        let mut envoys: Vec<_> = envoys.filter(|(_, envoy)| envoy.has_any()).collect();
+        envoys.sort_by_key(|(_, envoy)| std::cmp::Reverse(envoy.requests()));
+        let rows = envoys.iter();
+        let rows = rows.map(|(id, envoy)| envoy.row(|host| connections.get(&(*id, host))));
+        let rows = rows.collect();
+        let envoys = envoys.iter().map(|(_, envoy)| envoy);
+        RequestTable {
+            window: Window {
+                from_ns: self.epoch_ns.saturating_add(self.begin_ns),
+                to_ns: self.epoch_ns.saturating_add(now_ns),
+            },
+            samples: self.samples.rows(&places, self.epoch_ns),
+            samples_left_out: self.samples.left_out,
+            timeline: self.timeline.rows(&places),
+            sidecars: envoys.filter_map(|envoy| envoy.sidecar()).collect(),
+            counters: RequestCounters {
+                sampled_one_of: 1,
+                other_operations: self.operations.folded,
+                other_edges: self.operations.of_other_edges,
+                ..RequestCounters::default()
+            },
+            logged: Some(LoggedRequests {
+                edges: (0..edges.len())
+                    .filter_map(|place| u32::try_from(place).ok())
+                    .collect(),
+                envoys: rows,
+                seen_twice: 0,
+                left_out: self.left_out,
+                of_other_envoys: self.of_other_envoys,
+            }),
+            edges,
+            operations,
+            ..RequestTable::default()
+        }
+    }
+}
+
+/// Whether a request was over in a span of time. One of which that is not known was: it has just come.
+fn is_within(entry: &Entry, span: &RangeInclusive<u64>) -> bool {
+    let Some(start) = entry.start_unix_ns else {
+        return true;
+    };
+    span.contains(&start.saturating_add(entry.timing.duration_ns.unwrap_or(0)))
+}
+
+/// What the client's connection said before encryption began; `None`: it is not encrypted.
+fn greeting(entry: &Entry) -> Option<TlsSeen> {
+    let tls = &entry.tls;
+    let version = tls.downstream_version.name()?;
+    let name = profiler_access_logs::text(&tls.server_name);
+    Some(TlsSeen {
+        server_name: (!name.is_empty()).then(|| exchange::bounded(&name)),
+        version: Some(version.to_owned()),
+        connections: 1,
+        ..TlsSeen::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;
