@@ -19,11 +19,11 @@ const WHOLE_PERIOD: Duration = Duration::from_secs(2);
 const TRIM_PERIOD: Duration = Duration::from_secs(20);
 /// A stage is left when less was used for this long.
 const CALM: Duration = Duration::from_secs(3);
-/// What was stopped gets this long to give its memory back before the next is stopped.
+/// What was stopped gets this long after its end to give its memory back before the next is stopped.
 const SETTLING: Duration = Duration::from_secs(2);
 /// The same while more is used than when it was stopped: it is not enough.
 const GROWING: Duration = Duration::from_millis(500);
-/// The same for a task that has not ended yet: it hands over what it has, and its names may still be looked for.
+/// Most that a task which was stopped may take to end: it hands over what it has, and its names may still be looked for.
 const ENDING: Duration = Duration::from_secs(12);
 /// Time before the always-on network collection is tried again; twice as long each time that it had to rest.
 const FIRST_REST: Duration = Duration::from_secs(10);
@@ -96,10 +96,38 @@ struct Keeper {
 /// What was stopped last.
 struct Stopped {
     at: Instant,
-    /// `None`: the network collection.
+    /// `None`: the network collection, which ends at once.
     task: Option<TaskId>,
+    /// When it was first seen to have ended: it gives no memory back before.
+    ended: Option<Instant>,
     /// Bytes in use then.
     used: u64,
+}
+
+impl Stopped {
+    fn new(task: Option<TaskId>, used: u64, now: Instant) -> Self {
+        Self {
+            at: now,
+            task,
+            ended: task.is_none().then_some(now),
+            used,
+        }
+    }
+
+    fn look(&mut self, now: Instant, is_running: impl Fn(TaskId) -> bool) {
+        if self.ended.is_none() && !self.task.is_some_and(is_running) {
+            self.ended = Some(now);
+        }
+    }
+
+    /// Whether it may still end, or give back what it held; `used` bytes are in use now.
+    fn has_time(&self, now: Instant, used: u64) -> bool {
+        let Some(ended) = self.ended else {
+            return now - self.at < ENDING;
+        };
+        let patience = if used > self.used { GROWING } else { SETTLING };
+        now - ended < patience
+    }
 }
 
 impl Keeper {
@@ -112,6 +140,9 @@ impl Keeper {
         }
         if stage > before || stage >= Stage::Refusing {
             self.trim_when_due();
+        }
+        if let Some(stopped) = &mut self.stopped {
+            stopped.look(Instant::now(), |id| self.engine.is_running(id));
         }
         if before == Stage::Stopping && used >= Stage::Stopping.begins_at(self.bytes) {
             self.stop_one(used);
@@ -183,23 +214,9 @@ impl Keeper {
 
     /// Stops what matters least, when what was stopped before has had its time.
     fn stop_one(&mut self, used: u64) {
-        if let Some(Stopped {
-            at,
-            task,
-            used: then,
-        }) = self.stopped
-        {
-            let is_running = task.is_some_and(|id| self.engine.is_running(id));
-            let patience = if is_running {
-                ENDING
-            } else if used > then {
-                GROWING
-            } else {
-                SETTLING
-            };
-            if at.elapsed() < patience {
-                return;
-            }
+        let has_time = |stopped: &Stopped| stopped.has_time(Instant::now(), used);
+        if self.stopped.as_ref().is_some_and(has_time) {
+            return;
         }
         allocator::purge();
         let task = if self.rest_network() {
@@ -217,11 +234,7 @@ impl Keeper {
             tracing::warn!(task = %id, "a task is stopped: memory is near its ceiling");
             Some(id)
         };
-        self.stopped = Some(Stopped {
-            at: Instant::now(),
-            task,
-            used,
-        });
+        self.stopped = Some(Stopped::new(task, used, Instant::now()));
         self.ceiling.count_stop();
     }
 
@@ -250,5 +263,36 @@ impl Keeper {
             network.resting_until = None;
             self.ceiling.pause_network(false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_has_its_time_after_its_end() {
+        let at = Instant::now();
+        let mut stopped = Stopped::new(Some(TaskId(1)), 100, at);
+        let late = at + ENDING / 2;
+        stopped.look(late, |_| true);
+        assert!(stopped.has_time(late, 200));
+        assert!(!stopped.has_time(at + ENDING, 200));
+        stopped.look(late, |_| false);
+        // A later look does not move the end.
+        stopped.look(late + PERIOD, |_| false);
+        assert!(stopped.has_time(late + PERIOD, 200));
+        assert!(!stopped.has_time(late + GROWING, 200));
+        assert!(stopped.has_time(late + GROWING, 100));
+        assert!(!stopped.has_time(late + SETTLING, 100));
+    }
+
+    #[test]
+    fn the_network_collection_has_its_time_at_once() {
+        let at = Instant::now();
+        let mut stopped = Stopped::new(None, 100, at);
+        stopped.look(at + PERIOD, |_| true);
+        assert!(stopped.has_time(at + PERIOD, 200));
+        assert!(!stopped.has_time(at + GROWING, 200));
     }
 }
