@@ -193,12 +193,13 @@ impl Book {
         }
     }
 
-    /// Connections whose other ends are not known: number, the other end, and this one.
-    pub(super) fn unknown(&self) -> Vec<(u64, SocketAddr, SocketAddr)> {
+    /// Connections whose other ends are not known: number, the other end, and this one. `again`: also those that were looked for.
+    pub(super) fn unknown(&self, again: bool) -> Vec<(u64, SocketAddr, SocketAddr)> {
         let unknown = self.connections.iter();
         // Who has sent nothing is nobody's business.
         let unknown = unknown
-            .filter(|(_, connection)| connection.owner.is_none() && connection.logs.newest_ns != 0);
+            .filter(|(_, connection)| connection.owner.is_none() && connection.logs.newest_ns != 0)
+            .filter(|(_, connection)| again || connection.tries == 0);
         unknown
             .filter_map(|(number, connection)| {
                 Some((*number, connection.logs.peer?, connection.local))
@@ -475,11 +476,13 @@ mod tests {
         };
         book.identify(number, &identifier);
         book.came(number, &batch(1), 10);
-        for _ in 0..TRIES {
-            assert_eq!(book.unknown().len(), 1);
+        for tries in 0..TRIES {
+            assert_eq!(book.unknown(true).len(), 1);
+            // At once the first time alone.
+            assert_eq!(book.unknown(false).is_empty(), tries > 0);
             book.find(number, None);
         }
-        assert!(book.unknown().is_empty() && book.processes().is_empty());
+        assert!(book.unknown(true).is_empty() && book.processes().is_empty());
         let again = opened(&mut book);
         book.identify(again, &identifier);
         book.came(again, &batch(1), 20);
@@ -520,7 +523,7 @@ mod tests {
     fn who_sends_nothing_is_no_envoy() {
         let mut book = Book::default();
         let number = opened(&mut book);
-        assert!(book.unknown().is_empty());
+        assert!(book.unknown(true).is_empty());
         book.close(number);
         assert!(book.report().is_empty());
     }

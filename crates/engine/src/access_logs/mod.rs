@@ -55,6 +55,8 @@ pub use watch::LogsWatch;
 
 /// How often other ends of connections are looked for, and Envoys are asked.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How soon it is found out whose new connections are: until then their entries are kept.
+const TICK: Duration = Duration::from_millis(100);
 /// Why an Envoy's own counts are not known.
 const NOT_ASKED: &str = "Envoys are not asked (envoy_admin is off)";
 const NO_COUNTERS: &str = "its statistics have no counters of access logs (in Istio, proxyStatsMatcher has to include access_logs)";
@@ -156,10 +158,12 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
     let mut owners = Owners::default();
     let mut not_before = Instant::now();
     let mut envoys: Envoys<LogCounters> = Envoys::new(EnvoyAdmin::log_counters);
+    let mut due = Instant::now() + PERIOD;
     // The receiver holds one, and this thread.
     while Arc::strong_count(book) > 2 {
-        thread::sleep(PERIOD);
-        let unknown = book.lock().unknown();
+        thread::sleep(TICK);
+        let is_due = Instant::now() >= due;
+        let unknown = book.lock().unknown(is_due);
         if !unknown.is_empty() && Instant::now() >= not_before {
             let began = Instant::now();
             let namespace = peers::own_namespace();
@@ -179,6 +183,10 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
                 book.find(number, process);
             }
         }
+        if !is_due {
+            continue;
+        }
+        due = Instant::now() + PERIOD;
         book.lock().forget(wall_ns());
         let places: Vec<Place> = book
             .lock()

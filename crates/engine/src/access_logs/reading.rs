@@ -113,6 +113,7 @@ impl Reading {
     /// Sends a result each second until it is asked to stop, and a last one.
     pub(super) fn run(mut self, stop: &AtomicBool) {
         let mut due = Instant::now() + PERIOD;
+        let mut again = Instant::now();
         let mut end: Option<Instant> = None;
         loop {
             match self.subscription.came.recv_timeout(TICK) {
@@ -121,6 +122,10 @@ impl Reading {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.take_answers();
+            if Instant::now() >= again {
+                again = Instant::now() + TICK;
+                self.take_waiting();
+            }
             self.read_sockets();
             if stop.load(Ordering::Relaxed) && end.is_none() {
                 self.until_ns = wall_ns();
@@ -208,11 +213,16 @@ impl Reading {
         }
     }
 
-    /// Takes what is known to be somebody's by now, has processes looked for, and asks what is missing.
-    fn look(&mut self) {
+    /// Takes what is known to be somebody's by now.
+    fn take_waiting(&mut self) {
         for came in std::mem::take(&mut self.waiting) {
             self.take(came);
         }
+    }
+
+    /// The same, has processes looked for, and asks what is missing.
+    fn look(&mut self) {
+        self.take_waiting();
         self.look_at_connections();
         let missing = missing(&self.logs.report());
         for (owner, known) in &self.envoys {
