@@ -197,6 +197,7 @@ function usual(process, next, requests) {
     retried: n(0.002),
     retries: n(0.003),
     missing: Math.round(requests * 0.0005),
+    joined: { ends: 2 * requests, joined: 2 * requests - 3, confirmed: requests - 1, contradicted: 0 },
     phases: PHASES.map(([name, middle, meaning]) => ({
       name,
       meaning,
@@ -244,6 +245,7 @@ function extreme(next) {
     claimed: true,
     node_id: `gateway~172.16.9.30~${"a-gateway-with-a-long-name.".repeat(4)}~${HOSTILE[0]}${HOSTILE[1]}`,
     missing: null,
+    joined: { ends: 98_765_432_101, joined: 98_765_432_100, confirmed: 0, contradicted: 98_765_432 },
     connections: 123_456_789,
     flags: [
       ...FLAGS.map((each, i) => ({ ...each, count: 98_765_432 - i })),
@@ -292,6 +294,7 @@ function tcpOnly(process) {
     retried: 0,
     retries: 0,
     missing: 0,
+    joined: null,
     phases: [],
     flags: [],
     details: [],

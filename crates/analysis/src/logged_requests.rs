@@ -30,6 +30,7 @@ pub fn report(envoy: &LoggingEnvoy) -> AccessLogReport {
         retried,
         retries,
         missing,
+        joined,
         phases,
         flags,
         details,
@@ -44,6 +45,7 @@ pub fn report(envoy: &LoggingEnvoy) -> AccessLogReport {
         retried: *retried,
         retries: *retries,
         missing: *missing,
+        joined: *joined,
         phases: phases.iter().map(phase).collect(),
         flags: most_first(flags).into_iter().map(flag).collect(),
         details: most_first(details)

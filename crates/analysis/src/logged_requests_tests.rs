@@ -21,6 +21,7 @@ pub(crate) fn envoy(pid: Option<u32>) -> LoggingEnvoy {
         retried: 0,
         retries: 0,
         missing: None,
+        joined: None,
         phases: Vec::new(),
         flags: BTreeMap::new(),
         details: BTreeMap::new(),

@@ -33,6 +33,19 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
 
+/// What the wall clock shows, in nanoseconds since the Unix epoch, less [`monotonic_ns`] at the same moment. Off by the time between the
+/// two readings, of which the shortest of some is taken: less than a microsecond unless each was interrupted.
+pub fn monotonic_zero_ns() -> u64 {
+    let tries = (0..5).map(|_| {
+        let before = monotonic_ns();
+        let wall = wall_ns();
+        let took = monotonic_ns().saturating_sub(before);
+        (took, wall.saturating_sub(before + took / 2))
+    });
+    let best = tries.min_by_key(|(took, _)| *took);
+    best.map_or(0, |(_, zero)| zero)
+}
+
 /// When a process started, by the wall clock as it is set now; `start_ticks` is that of `/proc/PID/stat`. Off by what
 /// the clock has been set since.
 pub fn started_wall_ns(start_ticks: u64) -> u64 {

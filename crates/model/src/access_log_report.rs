@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::RequestValues;
+use super::{LoggedJoin, RequestValues};
 
 /// What an Envoy reported during the task. Text is untrusted.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +23,9 @@ pub struct AccessLogReport {
     /// operations contain an estimate of what was dropped or not read. Null: its counters are not known.
     #[schema(required)]
     pub missing: Option<u64>,
+    /// How entries were joined with requests at sockets. Null: sockets were not looked at.
+    #[schema(required)]
+    pub joined: Option<LoggedJoin>,
     /// In the order in which a request goes through them; those without times are left out.
     pub phases: Vec<AccessLogPhase>,
     /// Response flags, those with the most requests and connections first. One request may have several.

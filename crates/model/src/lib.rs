@@ -38,6 +38,7 @@ mod request_options;
 mod sample_rule;
 mod requests;
 mod logged_requests;
+mod request_at_socket;
 pub mod access_log_report;
 mod request_timeline;
 mod request_values;
@@ -82,7 +83,7 @@ pub use event_loop::{
 pub use hexadecimal::hexadecimal;
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile, ImportedProfile};
-pub use logged_requests::{LoggedPhase, LoggedRequests, LoggedUpstream, LoggingEnvoy};
+pub use logged_requests::{LoggedJoin, LoggedPhase, LoggedRequests, LoggedUpstream, LoggingEnvoy};
 pub use loss::{LossKind, Losses};
 pub use megabytes::megabytes;
 pub use observed::{
@@ -100,6 +101,7 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use program_kind::{COMM_BYTES, ProgramKind};
+pub use request_at_socket::RequestAtSocket;
 pub use request_options::{
     DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
     RequestOptions,

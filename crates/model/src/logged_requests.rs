@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Endpoint, Spread};
 
@@ -39,6 +40,8 @@ pub struct LoggingEnvoy {
     /// Entries that it has written or dropped by its own counters, and that did not come or were not read. `None`: its counters are
     /// not known.
     pub missing: Option<u64>,
+    /// `None`: sockets were not looked at.
+    pub joined: Option<LoggedJoin>,
     /// How long the phases of requests took, in the order in which a request goes through them. A phase without times is
     /// left out.
     pub phases: Vec<LoggedPhase>,
@@ -52,6 +55,20 @@ pub struct LoggingEnvoy {
     pub upstreams: Vec<LoggedUpstream>,
     /// Requests to hosts for which there was no room.
     pub of_other_upstreams: u64,
+}
+
+/// Entries that were joined with the same request at a socket of the Envoy: by the connection and the time, or by `x-request-id`. A request
+/// through an Envoy has two ends: one towards the client and one towards the upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoggedJoin {
+    /// Ends of requests that were answered.
+    pub ends: u64,
+    /// Those that were found at a socket.
+    pub joined: u64,
+    /// Those of them where both have the same `x-request-id`.
+    pub confirmed: u64,
+    /// Ends whose times fit a request with another `x-request-id`. They were not joined with it.
+    pub contradicted: u64,
 }
 
 /// How long one phase took.

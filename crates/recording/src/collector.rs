@@ -9,7 +9,8 @@ use std::{
 };
 
 use profiler_model::{
-    Clock, CpuCoverage, EdgeTable, EventLoopTable, Profile, RequestTable, TaskSpec, WaitCounts,
+    Clock, CpuCoverage, EdgeTable, EventLoopTable, Profile, RequestAtSocket, RequestTable,
+    TaskSpec, WaitCounts,
 };
 use tokio::sync::mpsc;
 
@@ -52,6 +53,8 @@ pub struct Samples {
 pub struct Requests {
     pub edges: EdgeTable,
     pub table: RequestTable,
+    /// Those that were over since the last part, where access logs are read as well.
+    pub at_sockets: Vec<RequestAtSocket>,
 }
 
 impl From<Part> for Chunk {

@@ -4,6 +4,7 @@ import {
   envoyName,
   flagShare,
   hostRows,
+  joinedText,
   loggedQuality,
   phaseRows,
   receivedText,
@@ -38,6 +39,17 @@ describe("an Envoy that reports requests", () => {
       "50.00 % of 10 connections came; 5 are missing.",
     );
     expect(shareText(1, 3)).toBe("33.33 %");
+  });
+
+  it("says how many requests were found at sockets", () => {
+    expect(joinedText(loggingEnvoy())).toBe("");
+    const text = (contradicted: number, ends = 2000) =>
+      joinedText(loggingEnvoy({ joined: { ends, joined: 1999, confirmed: 1000, contradicted } }));
+    expect(text(0, 0)).toBe("");
+    expect(text(0)).toBe(
+      "99.95 % of 2,000 ends of requests were found at sockets, 1,000 by the same x-request-id.",
+    );
+    expect(text(3)).toContain("The times of 3 fit requests with other ids.");
   });
 
   it("says how many requests took several attempts", () => {

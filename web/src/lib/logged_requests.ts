@@ -40,6 +40,15 @@ export function retriesText({ requests, retried, retries }: LoggingEnvoy): strin
   return `${plural(retried, "request")} (${percent(retried, requests)}) ${were} retried, with ${plural(retries, "further attempt")}.`;
 }
 
+/** How many of its requests were found at sockets as well; empty where sockets were not looked at. */
+export function joinedText({ joined }: LoggingEnvoy): string {
+  if (joined === null || joined.ends === 0) return "";
+  const { ends, joined: found, confirmed, contradicted } = joined;
+  const others =
+    contradicted === 0 ? "" : ` The times of ${count(contradicted)} fit requests with other ids.`;
+  return `${shareText(found, ends)} of ${count(ends)} ends of requests were found at sockets, ${count(confirmed)} by the same x-request-id.${others}`;
+}
+
 interface PhaseText {
   readonly title: string;
   /** Time that the proxy itself adds. */

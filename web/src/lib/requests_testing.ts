@@ -188,6 +188,7 @@ export function loggingEnvoy(change: Partial<LoggingEnvoy> = {}): LoggingEnvoy {
     retried: 0,
     retries: 0,
     missing: 0,
+    joined: null,
     phases: [],
     flags: [],
     details: [],

@@ -7,6 +7,7 @@ import {
   envoyName,
   flagShare,
   hostRows,
+  joinedText,
   phaseRows,
   receivedText,
   retriesText,
@@ -337,6 +338,7 @@ function Envoy({ envoy }: { envoy: LoggingEnvoy }) {
           </>
         )}
       </p>
+      {joinedText(envoy) !== "" && <p class="muted">{joinedText(envoy)}</p>}
       <Tls envoy={envoy} />
       <div class="request-cards wide">
         <div class="card-column">

@@ -1,7 +1,7 @@
 //! What Envoys report of requests by their access logs, below the tables of `requests`.
 
 use profiler_model::{
-    LoggedRequests, LoggedUpstream, LoggingEnvoy, RequestTable, percent,
+    LoggedJoin, LoggedRequests, LoggedUpstream, LoggingEnvoy, RequestTable, percent,
     printable::printable_within, short_time, thousands,
 };
 
@@ -80,6 +80,9 @@ fn section(envoy: &LoggingEnvoy) -> Text {
         );
     }
     line(&mut text, &format!("  {}", received(envoy)));
+    if let Some(joined) = &envoy.joined {
+        line(&mut text, &format!("  {}", joined_text(joined)));
+    }
     text.push(&phases(envoy));
     text.push(&flags(envoy));
     text.push(&details(envoy));
@@ -119,6 +122,33 @@ fn received(envoy: &LoggingEnvoy) -> String {
             format!("received {percent:.2} % of {all} requests; {missing} are missing")
         }
     }
+}
+
+/// How many requests were found at sockets as well.
+fn joined_text(joined: &LoggedJoin) -> String {
+    let LoggedJoin {
+        ends,
+        joined,
+        confirmed,
+        contradicted,
+    } = *joined;
+    if ends == 0 {
+        return "no request was answered that could be found at a socket".to_owned();
+    }
+    let others = match contradicted {
+        0 => String::new(),
+        count => format!(
+            "; the times of {} fit requests with other ids",
+            thousands(count)
+        ),
+    };
+    format!(
+        "{} of {} ends of requests were found at sockets ({:.2} %), {} of them by the same x-request-id{others}",
+        thousands(joined),
+        thousands(ends),
+        percent(joined, ends),
+        thousands(confirmed),
+    )
 }
 
 fn phases(envoy: &LoggingEnvoy) -> Text {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use profiler_clock::{monotonic_ns, wall_ns};
+use profiler_clock::{monotonic_zero_ns, wall_ns};
 use profiler_host::process::ProcessTable;
 use profiler_model::{RequestOptions, TaskSpec};
 use profiler_network::requests::{LogTracker, TrackerOptions};
@@ -102,7 +102,7 @@ impl Collector for LogsCollector {
 }
 
 fn tracker(options: &RequestOptions, origin_ns: u64) -> Result<LogTracker, String> {
-    let epoch_ns = wall_ns().saturating_sub(monotonic_ns());
+    let epoch_ns = monotonic_zero_ns();
     let begin_ns = origin_ns.saturating_sub(epoch_ns);
     let options = TrackerOptions::of(options, epoch_ns, begin_ns);
     Ok(LogTracker::new(options.map_err(|error| error.to_string())?))

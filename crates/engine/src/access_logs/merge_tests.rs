@@ -96,6 +96,7 @@ fn of_logs() -> RequestTable {
         retried: 0,
         retries: 0,
         missing: None,
+        joined: None,
         phases: Vec::new(),
         flags: std::collections::BTreeMap::new(),
         details: std::collections::BTreeMap::new(),

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_clock::{monotonic_ns, wall_ns};
+use profiler_clock::{monotonic_ns, monotonic_zero_ns, wall_ns};
 use profiler_model::{EdgeTable, EnvoyLogs, ProcessKey, RequestTable};
 use profiler_network::requests::{EnvoyId, LogTracker, Missing};
 use profiler_recording::{Chunk, Part, Requests, StopHandle};
@@ -260,7 +260,9 @@ impl Reading {
     fn take_of_sockets(&mut self, chunk: Chunk) {
         self.notes.extend(chunk.notes);
         self.target_ended |= chunk.target_ended;
-        if let (Some(sockets), Part::Requests(requests)) = (&mut self.sockets, chunk.part) {
+        if let (Some(sockets), Part::Requests(mut requests)) = (&mut self.sockets, chunk.part) {
+            let at_sockets = std::mem::take(&mut requests.at_sockets);
+            self.tracker.at_sockets(at_sockets, monotonic_zero_ns());
             sockets.newest = Some(requests);
         }
     }
@@ -298,6 +300,7 @@ impl Reading {
             Some(newest) => Requests {
                 table: merge(newest.table.clone(), logged),
                 edges: newest.edges.clone(),
+                at_sockets: Vec::new(),
             },
             None => Requests {
                 edges: EdgeTable {
@@ -305,6 +308,7 @@ impl Reading {
                     ..EdgeTable::default()
                 },
                 table: logged,
+                at_sockets: Vec::new(),
             },
         };
         let chunk = Chunk {

@@ -208,7 +208,11 @@ impl<'a> Run<'a> {
         match part {
             Part::Samples(samples) => self.take_samples(samples).await,
             Part::Edges(table) => self.keep_edges(table).await,
-            Part::Requests(Requests { edges, table }) => {
+            Part::Requests(Requests {
+                edges,
+                table,
+                at_sockets: _,
+            }) => {
                 self.keep_requests(table).await;
                 self.keep_edges(edges).await;
             }

@@ -2,9 +2,9 @@
 
 use core::net::SocketAddr;
 
-use super::event::Drawn;
-use profiler_model::SeenBy;
-use profiler_protocols::{Exchange, Outcome};
+use super::{digest::digest, event::Drawn};
+use profiler_model::{RequestAtSocket, SeenBy};
+use profiler_protocols::{Exchange, Outcome, Protocol};
 
 /// When bytes were moved, and by which thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,4 +57,27 @@ impl ObservedRequest {
             Outcome::Unknown => self.exchange.is_timed,
         }
     }
+
+    /// What an entry of an access log is compared with.
+    pub(super) fn at_socket(&self) -> RequestAtSocket {
+        let exchange = &self.exchange;
+        RequestAtSocket {
+            pid: self.begin.pid,
+            tid: self.begin.tid,
+            seen_by: self.seen_by,
+            client: self.client,
+            begin_ns: exchange.begin_ns,
+            end_ns: exchange.end_ns,
+            first_byte_ns: exchange.first_byte_ns,
+            ready_ns: self.begin.ready_ns,
+            answer_ready_ns: self.answer.and_then(|answer| answer.ready_ns),
+            request_id: request_id(exchange),
+            is_multiplexed: matches!(exchange.protocol, Protocol::Http2 | Protocol::Grpc),
+        }
+    }
+}
+
+/// A number for `x-request-id`, which is compared and nothing else.
+pub(super) fn request_id(exchange: &Exchange) -> Option<u64> {
+    exchange.trace.request_id.as_ref().map(digest)
 }

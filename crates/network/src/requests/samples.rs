@@ -130,6 +130,21 @@ impl Samples {
         });
     }
 
+    /// Fills in the threads of requests that are kept, where they are known by now.
+    pub(super) fn find_threads(&mut self, thread: impl Fn(&ObservedRequest) -> Option<u32>) {
+        let windows = self.windows.values_mut();
+        let in_windows = windows.flat_map(|windows| {
+            let Windows { newest, before } = windows;
+            before.seen_mut().chain(newest.seen_mut())
+        });
+        let kept = self.kept.iter_mut().map(|kept| &mut kept.seen);
+        for seen in kept.chain(in_windows) {
+            if seen.begin.tid.is_none() {
+                seen.begin.tid = thread(seen);
+            }
+        }
+    }
+
     /// An edge turned out to be another.
     pub(super) fn rename(&mut self, old: &SharedEdge, new: &SharedEdge) {
         for kept in self.kept.iter_mut().filter(|kept| kept.edge == *old) {
@@ -229,6 +244,10 @@ impl Window {
         let slow = self.slow.iter().map(|seen| (SampleReason::Slow, seen));
         let failing = self.failing.iter().map(|seen| (SampleReason::Failed, seen));
         slow.chain(failing)
+    }
+
+    fn seen_mut(&mut self) -> impl Iterator<Item = &mut ObservedRequest> {
+        self.slow.iter_mut().chain(&mut self.failing)
     }
 
     fn into_seen(self) -> impl Iterator<Item = (SampleReason, ObservedRequest)> {

@@ -12,6 +12,7 @@ mod pairing;
 use std::collections::{BTreeMap, HashMap};
 
 use half::Half;
+pub(super) use half::PairTimes;
 use pairing::pairs;
 use profiler_model::{
     Address, EdgeKey, Endpoint, MatchClass, Matched, SeenBy, Sidecar, SidecarTimes, UpstreamHeader,
@@ -165,7 +166,8 @@ impl Process {
             found.outs.push(outer);
         }
         for (class, inner, outer) in &found.pairs {
-            add_times(self.pairs.entry(*class).or_default(), inner, outer);
+            let times = self.pairs.entry(*class).or_default();
+            add_times(times, &inner.times(), &outer.times());
             add_header(&mut self.upstream_header, inner, outer);
         }
         let (due, early): (Vec<_>, Vec<_>) = found.ins.into_iter().partition(is_due);
@@ -217,7 +219,7 @@ impl Process {
 }
 
 /// Adds the times of a request in and of the one that went out for it.
-fn add_times(times: &mut SidecarTimes, inner: &Half, outer: &Half) {
+pub(super) fn add_times(times: &mut SidecarTimes, inner: &PairTimes, outer: &PairTimes) {
     times.pairs += 1;
     let inside = inner.duration_ns().saturating_sub(outer.duration_ns());
     times.inside_ns.add(inside);

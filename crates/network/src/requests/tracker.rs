@@ -28,7 +28,9 @@ use super::{
     socket_requests::{Rest, SocketRequests},
     timeline::Timeline,
 };
-use profiler_model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
+use profiler_model::{
+    EdgeKey, RequestAtSocket, RequestCounters, RequestOptions, RequestTable, SeenBy,
+};
 
 /// First bytes of each body that are kept, when bodies are.
 const BODY_BYTES: usize = 4096;
@@ -43,6 +45,8 @@ const FORGOTTEN_AT_ONCE: usize = MAX_ENDED / 8;
 const MAX_WAITING: usize = 32_768;
 /// Reports after which a request is counted without an edge from the table of connections.
 const PATIENCE: u64 = 4;
+/// Requests that wait to be joined with what access logs say of them, from one report to the next.
+const MAX_AT_SOCKETS: usize = 32_768;
 /// Whether requests may still wait for their edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
@@ -63,6 +67,8 @@ pub struct TrackerOptions {
     pub epoch_ns: u64,
     /// When payload began to be looked at, on the monotonic clock.
     pub begin_ns: u64,
+    /// Access logs are read as well, and tell of the same requests.
+    pub joins: bool,
 }
 
 impl TrackerOptions {
@@ -82,6 +88,7 @@ impl TrackerOptions {
             rules: Rules::compile(&options.rules)?,
             epoch_ns,
             begin_ns,
+            joins: options.access_log && options.sockets,
         })
     }
 }
@@ -106,6 +113,8 @@ pub struct Tracker {
     samples: Samples,
     timeline: Timeline,
     sidecars: Sidecars,
+    /// Those that were over since they were taken; `None`: nobody takes them.
+    at_sockets: Option<Vec<RequestAtSocket>>,
     orders: Vec<(u64, CaptureOrder)>,
     /// Of connections that are no longer remembered, and of what never was one.
     counters: RequestCounters,
@@ -123,6 +132,7 @@ impl Tracker {
             rules,
             epoch_ns,
             begin_ns,
+            joins,
         } = options;
         Self {
             privacy,
@@ -137,6 +147,7 @@ impl Tracker {
             samples: Samples::new(keep, rules),
             timeline: Timeline::new(begin_ns),
             sidecars: Sidecars::new(keep),
+            at_sockets: joins.then(Vec::new),
             orders: Vec::new(),
             counters: RequestCounters::default(),
             source: SourceCounts::default(),
@@ -275,6 +286,14 @@ impl Tracker {
         table
     }
 
+    /// Requests that were over since the last call, to be joined with what access logs say of them.
+    pub fn take_at_sockets(&mut self) -> Vec<RequestAtSocket> {
+        self.at_sockets
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
     /// Takes what connections that go on have held back.
     fn rest(&mut self, rest: Rest, now_ns: u64) {
         let open = self
@@ -403,6 +422,12 @@ impl Tracker {
                 let seen = stream.and_then(|stream| stream.seen(place, plaintext, exchange));
                 if let Some(seen) = seen {
                     self.sidecars.add(&seen);
+                    if let Some(at_sockets) = &mut self.at_sockets
+                        && at_sockets.len() < MAX_AT_SOCKETS
+                        && seen.is_whole()
+                    {
+                        at_sockets.push(seen.at_socket());
+                    }
                     self.count_or_wait(seen);
                 }
             }

@@ -521,7 +521,7 @@ impl NetworkSession {
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
         let part = match requests {
-            Some(mut table) => {
+            Some((mut table, at_sockets)) => {
                 // What did not fit the table of connections was not counted, nor what the programs were not called for.
                 let is_whole = result.lost_events == 0
                     && counters.of(REFUSED) == 0
@@ -532,6 +532,7 @@ impl NetworkSession {
                 Part::Requests(recording::Requests {
                     edges: result,
                     table,
+                    at_sockets,
                 })
             }
             None => Part::Edges(result),

@@ -8,7 +8,9 @@ use profiler_common::{
     payload::{PIECES_BEFORE, PIECES_LOST, Sampling},
 };
 use profiler_host::process::ProcessTable;
-use profiler_model::{KernelTable, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TlsReport};
+use profiler_model::{
+    KernelTable, MAX_CAPTURE_BYTES, RequestAtSocket, RequestOptions, RequestTable, TlsReport,
+};
 use profiler_network::{
     edges::{EdgeOfConnection, UnixEnd},
     requests::{
@@ -201,15 +203,15 @@ impl Requests {
         }
     }
 
-    /// The requests until now; `edge_of_connection` says which edge each belongs to. `last`: nothing more comes. `None`: payload is not
-    /// read any more.
+    /// The requests until now, and those that were over since the last call, where they are to be joined; `edge_of_connection` says which
+    /// edge each belongs to. `last`: nothing more comes. `None`: payload is not read any more.
     pub(super) fn table(
         &mut self,
         object: &LoadedObject,
         edge_of_connection: HashMap<u64, EdgeOfConnection>,
         now_ns: u64,
         last: bool,
-    ) -> Result<Option<RequestTable>, LoadError> {
+    ) -> Result<Option<(RequestTable, Vec<RequestAtSocket>)>, LoadError> {
         let tls = match &self.tls {
             Some(tls) => Some(tls.report(object)?),
             None => None,
@@ -234,7 +236,7 @@ impl Requests {
             } else {
                 tracker.table(now_ns)
             };
-            RequestTable { tls, ..table }
+            (RequestTable { tls, ..table }, tracker.take_at_sockets())
         });
         self.has_ended |= table.is_err();
         Ok(table.ok())

@@ -143,6 +143,7 @@ impl Collector for FakeCollector {
             Recording::Requests(_) => Part::Requests(Requests {
                 edges,
                 table: requests::table(),
+                at_sockets: Vec::new(),
             }),
             Recording::Samples(samples) => {
                 let profile = sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]);

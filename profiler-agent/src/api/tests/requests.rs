@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use profiler_host::container_names::ContainerDirectory;
 use profiler_model::{
-    EdgeCount, Endpoint, LoggedRequests, LoggingEnvoy, MatchClass, Matched, Operation, Outcomes,
-    RequestCounters, RequestEdge, RequestPlace, RequestSample, RequestSpan, RequestTable,
+    EdgeCount, Endpoint, LoggedJoin, LoggedRequests, LoggingEnvoy, MatchClass, Matched, Operation,
+    Outcomes, RequestCounters, RequestEdge, RequestPlace, RequestSample, RequestSpan, RequestTable,
     RequestTimeline, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally, TaskState,
     Timings, TlsSeen, UpstreamHeader, Window,
 };
@@ -320,6 +320,12 @@ fn what_envoys_report_stands_beside_their_operations() {
         retried: 0,
         retries: 0,
         missing: Some(2),
+        joined: Some(LoggedJoin {
+            ends: 20,
+            joined: 19,
+            confirmed: 10,
+            contradicted: 0,
+        }),
         phases: Vec::new(),
         flags: [("UF".to_owned(), 3)].into(),
         details: BTreeMap::new(),
@@ -351,6 +357,8 @@ fn what_envoys_report_stands_beside_their_operations() {
     );
     assert_eq!(claimed["claimed"], true);
     assert_eq!(known["process"]["port"], Value::Null);
+    let joined = json!({ "ends": 20, "joined": 19, "confirmed": 10, "contradicted": 0 });
+    assert_eq!(known["joined"], joined);
     let said = ["node_id", "requests", "missing"].map(|name| known[name].clone());
     assert_eq!(json!(said), json!(["node", 10, 2]));
     assert_eq!(known["flags"][0]["long_name"], "UpstreamConnectionFailure");

@@ -249,7 +249,11 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
             kept.edges = Some(edges);
             return;
         }
-        Part::Requests(Requests { edges, table }) => {
+        Part::Requests(Requests {
+            edges,
+            table,
+            at_sockets: _,
+        }) => {
             kept.edges = Some(edges);
             kept.requests = Some(table);
             return;

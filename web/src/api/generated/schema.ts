@@ -1772,6 +1772,32 @@ export interface components {
             /** @description `UF`, as in `%RESPONSE_FLAGS%`. */
             readonly name: string;
         };
+        /**
+         * @description Entries that were joined with the same request at a socket of the Envoy: by the connection and the time, or by `x-request-id`. A request
+         *     through an Envoy has two ends: one towards the client and one towards the upstream.
+         */
+        readonly LoggedJoin: {
+            /**
+             * Format: int64
+             * @description Those of them where both have the same `x-request-id`.
+             */
+            readonly confirmed: number;
+            /**
+             * Format: int64
+             * @description Ends whose times fit a request with another `x-request-id`. They were not joined with it.
+             */
+            readonly contradicted: number;
+            /**
+             * Format: int64
+             * @description Ends of requests that were answered.
+             */
+            readonly ends: number;
+            /**
+             * Format: int64
+             * @description Those that were found at a socket.
+             */
+            readonly joined: number;
+        };
         /** @description How long one phase of a request took. */
         readonly LoggedPhase: {
             /** @description What happens in it, in a sentence. */
@@ -1791,6 +1817,7 @@ export interface components {
             readonly details: readonly components["schemas"]["LoggedDetail"][];
             /** @description Response flags, those with the most requests and connections first. One request may have several. */
             readonly flags: readonly components["schemas"]["LoggedFlag"][];
+            readonly joined: components["schemas"]["LoggedJoin"] | null;
             /**
              * Format: int64
              * @description Requests that the Envoy has logged, or dropped, by its own counters, and that did not arrive or were not read. Counts of
@@ -4068,6 +4095,7 @@ export type LatencyProcess = components['schemas']['LatencyProcess'];
 export type Limits = components['schemas']['Limits'];
 export type LoggedDetail = components['schemas']['LoggedDetail'];
 export type LoggedFlag = components['schemas']['LoggedFlag'];
+export type LoggedJoin = components['schemas']['LoggedJoin'];
 export type LoggedPhase = components['schemas']['LoggedPhase'];
 export type LoggedReport = components['schemas']['LoggedReport'];
 export type LoggedRequests = components['schemas']['LoggedRequests'];

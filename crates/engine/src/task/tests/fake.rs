@@ -77,8 +77,13 @@ impl Session {
         edges: profiler_model::EdgeTable,
         table: profiler_model::RequestTable,
     ) {
-        self.send_chunk(Part::Requests(Requests { edges, table }))
-            .await;
+        let at_sockets = Vec::new();
+        self.send_chunk(Part::Requests(Requests {
+            edges,
+            table,
+            at_sockets,
+        }))
+        .await;
     }
 
     /// Closes the channel, as a collector does after its last chunk.

@@ -8,16 +8,20 @@ use std::{
 use foldhash::fast::RandomState;
 use profiler_access_logs::{Address, Entry, Kind, PHASES, Timing, text};
 use profiler_model::{
-    Address as End, Endpoint, LoggedPhase, LoggedUpstream, LoggingEnvoy, MatchClass, Sidecar,
-    SidecarTimes, Spread, UpstreamHeader,
+    Address as End, Endpoint, LoggedJoin, LoggedPhase, LoggedUpstream, LoggingEnvoy, MatchClass,
+    Sidecar, SidecarTimes, Spread, UpstreamHeader,
 };
 
 use super::{
     Missing,
     exchange::{bounded, is_failure_of_upstream, is_of_upstream},
     hops::Connections,
+    joins::LoggedEnds,
 };
-use crate::requests::digest::digest;
+use crate::requests::{
+    digest::digest,
+    sidecar::{PairTimes, add_times},
+};
 
 /// Distinct details of one Envoy.
 const MAX_DETAILS: usize = 24;
@@ -47,10 +51,18 @@ pub(super) struct Envoy {
     times: SidecarTimes,
     time_in_ns: u64,
     time_out_ns: u64,
+    joined: Option<LoggedJoin>,
+    /// Requests that are being looked for at sockets: their times are not added yet.
+    pub(super) waiting: u64,
 }
 
 impl Envoy {
-    pub(super) fn new(process: Endpoint, node_id: String, namespace: Option<u64>) -> Self {
+    pub(super) fn new(
+        process: Endpoint,
+        node_id: String,
+        namespace: Option<u64>,
+        joined: Option<LoggedJoin>,
+    ) -> Self {
         Self {
             process,
             namespace,
@@ -69,6 +81,8 @@ impl Envoy {
             times: SidecarTimes::default(),
             time_in_ns: 0,
             time_out_ns: 0,
+            joined,
+            waiting: 0,
         }
     }
 
@@ -123,13 +137,37 @@ impl Envoy {
         if attempts > 1 {
             self.retried += 1;
             self.retries += u64::from(attempts - 1);
-        } else {
-            self.add_times(&entry.timing);
         }
         self.add_upstream(entry);
     }
 
-    /// Takes the times of a request with one attempt, if all of them are known.
+    /// A request was looked for at sockets, or nobody looks at them: its times are those of the sockets where both ends were found.
+    pub(super) fn settle(&mut self, request: &LoggedEnds) {
+        if let Some(joined) = &mut self.joined {
+            for (_, found) in request.ends.iter().flatten() {
+                joined.ends += 1;
+                joined.joined += u64::from(found.at_socket.is_some());
+                joined.confirmed += u64::from(found.is_confirmed);
+                joined.contradicted += u64::from(found.is_contradicted);
+            }
+        }
+        let Some(timing) = &request.timing else {
+            return;
+        };
+        let [inner, outer] = request.ends.map(|end| {
+            let (_, joined) = end?;
+            Some(PairTimes::from(&joined.at_socket?))
+        });
+        if let Some((inner, outer)) = inner.zip(outer) {
+            self.time_in_ns = self.time_in_ns.saturating_add(inner.duration_ns());
+            self.time_out_ns = self.time_out_ns.saturating_add(outer.duration_ns());
+            add_times(&mut self.times, &inner, &outer);
+        } else {
+            self.add_times(timing);
+        }
+    }
+
+    /// Takes times, if all of them are known.
     fn add_times(&mut self, timing: &Timing) {
         let Timing {
             first_upstream_tx_ns: Some(sent),
@@ -227,6 +265,7 @@ impl Envoy {
             retried: self.retried,
             retries: self.retries,
             missing: self.missing.map(Missing::all),
+            joined: self.joined,
             phases: phases
                 .map(|(phase, spread)| LoggedPhase {
                     name: phase.name.to_owned(),
@@ -250,7 +289,7 @@ impl Envoy {
             requests_out: pairs,
             time_in_ns: self.time_in_ns,
             time_out_ns: self.time_out_ns,
-            unmatched_in: self.requests - pairs,
+            unmatched_in: self.requests.saturating_sub(pairs + self.waiting),
             unmatched_out: 0,
             forgotten: 0,
             pairs: BTreeMap::from([(MatchClass::AccessLog, self.times.clone())]),

@@ -10,19 +10,24 @@
 mod envoy;
 mod exchange;
 mod hops;
+mod joins;
 mod missing;
 
-use std::{collections::VecDeque, ops::RangeInclusive};
+use std::{
+    collections::{HashSet, VecDeque},
+    ops::RangeInclusive,
+};
 
-use profiler_access_logs::{Entry, Kind};
+use profiler_access_logs::{Address, Entry, Kind};
 use profiler_model::{
-    Endpoint, LoggedRequests, RequestCounters, RequestTable, SeenBy, TlsSeen, Window,
+    Endpoint, LoggedJoin, LoggedRequests, RequestAtSocket, RequestCounters, RequestTable, SeenBy,
+    TlsSeen, Window,
 };
 use profiler_protocols::{Exchange, Protocol};
 
 use super::{
     event::Drawn,
-    observed_request::{Moved, ObservedRequest},
+    observed_request::{Moved, ObservedRequest, request_id},
     operations::{Counted, Operations, Rows, Sampling, spoken},
     samples::Samples,
     timeline::Timeline,
@@ -31,6 +36,7 @@ use super::{
 use envoy::Envoy;
 use exchange::Halves;
 use hops::{HopId, Hops};
+use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
 
 pub use hops::{OwnSocket, SocketNow, UnknownEnd};
 pub use missing::Missing;
@@ -43,6 +49,9 @@ const MAX_WAITING: usize = 16_384;
 const PATIENCE: u64 = 3;
 /// Reports after which the socket of a connection that was not used is not looked at.
 const LATELY: u64 = 10;
+
+/// Reports in which sockets of all processes are remembered.
+const EARLY: u64 = 5;
 
 /// Which Envoy an entry is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +70,8 @@ pub struct LogTracker {
     operations: Operations,
     samples: Samples,
     timeline: Timeline,
+    /// `None`: nobody looks at sockets.
+    joins: Option<Joins>,
     reports: u64,
     /// Entries and requests for which there was no room.
     pub left_out: u64,
@@ -82,6 +93,7 @@ impl LogTracker {
             rules,
             epoch_ns,
             begin_ns,
+            joins,
         } = options;
         Self {
             epoch_ns,
@@ -93,6 +105,7 @@ impl LogTracker {
             operations: Operations::default(),
             samples: Samples::new(keep, rules),
             timeline: Timeline::new(begin_ns),
+            joins: joins.then(Joins::default),
             reports: 0,
             left_out: 0,
             of_other_envoys: 0,
@@ -110,7 +123,9 @@ impl LogTracker {
         if self.envoys.len() >= MAX_ENVOYS {
             return None;
         }
-        self.envoys.push(Envoy::new(process, node_id, namespace));
+        let joined = self.joins.as_ref().map(|_| LoggedJoin::default());
+        self.envoys
+            .push(Envoy::new(process, node_id, namespace, joined));
         Some(EnvoyId(self.envoys.len() - 1))
     }
 
@@ -146,6 +161,15 @@ impl LogTracker {
             .into_iter()
             .find(|address| address.socket().is_some());
         let client = client.unwrap_or(&addresses.downstream_direct_remote);
+        let answered = [
+            (client, Some(&inner), entry.timing.last_downstream_tx_ns),
+            (
+                &addresses.upstream_local,
+                outer.as_ref(),
+                entry.timing.last_upstream_rx_ns,
+            ),
+        ];
+        self.look_for(id, entry, answered);
         let ends = [client, &addresses.downstream_local];
         if let Some(hop) = self
             .hops
@@ -193,6 +217,79 @@ impl LogTracker {
             self.count(oldest);
         }
         self.waiting.push_back((self.reports, seen));
+    }
+
+    /// Has the ends of an entry be looked for at the sockets of its process: those that were answered, by the client's address.
+    fn look_for(
+        &mut self,
+        id: EnvoyId,
+        entry: &Entry,
+        [inner, outer]: [(&Address, Option<&Exchange>, Option<u64>); 2],
+    ) {
+        let Some(envoy) = self.envoys.get_mut(id.0) else {
+            return;
+        };
+        let timing = (entry.upstream.attempts <= 1).then_some(entry.timing);
+        let pid = envoy.process.pid.filter(|_| self.joins.is_some());
+        let end = |seen_by, (client, exchange, answered): (&Address, Option<&Exchange>, _)| {
+            let (exchange, _last) = exchange.zip::<u64>(answered)?;
+            let end = LoggedEnd {
+                place: Place::new(pid?, seen_by, client.socket()?),
+                begin_ns: exchange.begin_ns,
+                end_ns: exchange.end_ns,
+                request_id: request_id(exchange),
+            };
+            Some((end, Joined::default()))
+        };
+        let request = LoggedEnds {
+            envoy: id,
+            timing,
+            ends: [end(SeenBy::Server, inner), end(SeenBy::Client, outer)],
+        };
+        let waits = self
+            .joins
+            .as_mut()
+            .is_some_and(|joins| joins.wait(&request, self.reports));
+        if waits {
+            envoy.waiting += 1;
+        } else {
+            envoy.settle(&request);
+        }
+    }
+
+    /// Requests at sockets of these and other processes that were over since the last call. `epoch_ns` is the wall clock's time, since the
+    /// Unix epoch, at which their clock was 0: as it is now, for clocks drift.
+    pub fn at_sockets(&mut self, seen: Vec<RequestAtSocket>, epoch_ns: u64) {
+        let Some(joins) = &mut self.joins else {
+            return;
+        };
+        let reports = self.reports;
+        let known: HashSet<u32> = self
+            .envoys
+            .iter()
+            .filter_map(|envoy| envoy.process.pid)
+            .collect();
+        // Until then not all Envoys are known.
+        let is_wanted = |pid| reports < EARLY || known.contains(&pid);
+        let shift_ns = epoch_ns
+            .cast_signed()
+            .wrapping_sub(self.epoch_ns.cast_signed());
+        joins.see(seen, shift_ns, is_wanted, reports);
+    }
+
+    /// Joins what can be joined by now.
+    fn join(&mut self, is_last: bool) {
+        let Some(joins) = &mut self.joins else {
+            return;
+        };
+        for request in joins.settle(self.reports, is_last) {
+            if let Some(envoy) = self.envoys.get_mut(request.envoy.0) {
+                envoy.waiting = envoy.waiting.saturating_sub(1);
+                envoy.settle(&request);
+            }
+        }
+        self.samples
+            .find_threads(|seen| joins.thread(Place::of(seen), seen.exchange.begin_ns));
     }
 
     /// Counts a request where it belongs by now.
@@ -266,6 +363,7 @@ impl LogTracker {
             }
         }
         self.hops.forget(self.reports);
+        self.join(false);
         self.rows(now_ns)
     }
 
@@ -275,6 +373,7 @@ impl LogTracker {
         while let Some((_, seen)) = self.waiting.pop_front() {
             self.count(seen);
         }
+        self.join(true);
         self.rows(now_ns)
     }
 

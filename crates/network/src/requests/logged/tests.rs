@@ -481,3 +481,67 @@ fn ends_without_sockets_are_told_by_their_names() {
         assert!(ends.iter().any(|end| end == name), "{ends:?}");
     }
 }
+
+/// A request at a socket of the first Envoy, as its clock has it: this much before and behind what the entry says.
+fn at_socket(seen_by: SeenBy, client: &str, times: [u64; 2]) -> RequestAtSocket {
+    RequestAtSocket {
+        pid: 2,
+        tid: Some(22),
+        seen_by,
+        client: client.parse().unwrap(),
+        begin_ns: BEGIN + times[0],
+        end_ns: BEGIN + times[1],
+        first_byte_ns: Some(BEGIN + times[1]),
+        ready_ns: Some(BEGIN + times[0] - 2 * MS),
+        answer_ready_ns: Some(BEGIN + times[1] - MS),
+        request_id: None,
+        is_multiplexed: false,
+    }
+}
+
+#[test]
+fn requests_that_sockets_see_as_well_say_how_long_they_waited_and_in_which_thread() {
+    let mut tracker = LogTracker::new(TrackerOptions {
+        epoch_ns: EPOCH,
+        begin_ns: BEGIN,
+        joins: true,
+        ..TrackerOptions::default()
+    });
+    let envoy = tracker.envoy(process(2), "node".to_owned(), Some(1));
+    tracker.take(envoy, &through_first(MS), u64::MAX);
+    tracker.take(envoy, &through_first(40 * MS), u64::MAX);
+    let table = tracker.table(BEGIN + SECOND);
+    // They wait for what sockets have seen.
+    assert!(table.sidecars.is_empty());
+    let seen = vec![
+        at_socket(SeenBy::Server, CLIENT, [MS - 1_000, 11 * MS + 1_000]),
+        at_socket(
+            SeenBy::Client,
+            FIRSTS_OWN,
+            [4 * MS + 1_000, 10 * MS - 1_000],
+        ),
+    ];
+    // The clocks were compared anew: they have come a microsecond apart.
+    tracker.at_sockets(seen, EPOCH + 1_000);
+    let table = tracker.finish(BEGIN + 2 * SECOND);
+    let joined = table.logged.as_ref().unwrap().envoys[0].joined.unwrap();
+    assert_eq!((joined.ends, joined.joined), (4, 2));
+    assert_eq!((joined.confirmed, joined.contradicted), (0, 0));
+    let sidecar = &table.sidecars[0];
+    assert_eq!((sidecar.requests_in, sidecar.unmatched_in), (2, 0));
+    let times = &sidecar.pairs[&MatchClass::AccessLog];
+    assert_eq!(times.read_wait_ns.count, 1);
+    assert_eq!(times.read_wait_ns.mean(), Some(2 * MS));
+    assert_eq!(times.answer_wait_ns.count, 1);
+    assert_eq!(times.answer_wait_ns.mean(), Some(MS));
+    // Of one the sockets have the times, of the other the entry.
+    let at_sockets = 10 * MS + 2_000;
+    assert_eq!(
+        times.whole_ns.mean(),
+        Some(u64::midpoint(at_sockets + 2 * MS, 10 * MS))
+    );
+    let inside = at_sockets - (6 * MS - 2_000);
+    assert_eq!(times.inside_ns.mean(), Some(u64::midpoint(inside, 4 * MS)));
+    let threads = table.samples.iter().filter(|sample| sample.tid == Some(22));
+    assert_eq!(threads.count(), 2, "{:#?}", table.samples);
+}

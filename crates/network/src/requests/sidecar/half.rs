@@ -1,8 +1,41 @@
 //! What is kept of a request until the other one of its pair is there.
 
-use profiler_model::RequestPlace;
+use profiler_model::{RequestAtSocket, RequestPlace};
 
-use crate::requests::{digest::digest, observed_request::ObservedRequest};
+use crate::requests::{
+    digest::digest,
+    observed_request::{ObservedRequest, request_id},
+};
+
+/// When one request of a pair was where.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "all are nanoseconds")]
+pub(in crate::requests) struct PairTimes {
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) first_byte_ns: Option<u64>,
+    /// When its first byte had arrived, and that of its answer.
+    pub(super) ready_ns: Option<u64>,
+    pub(super) answer_ready_ns: Option<u64>,
+}
+
+impl PairTimes {
+    pub(in crate::requests) fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
+impl From<&RequestAtSocket> for PairTimes {
+    fn from(seen: &RequestAtSocket) -> Self {
+        Self {
+            begin_ns: seen.begin_ns,
+            end_ns: seen.end_ns,
+            first_byte_ns: seen.first_byte_ns,
+            ready_ns: seen.ready_ns,
+            answer_ready_ns: seen.answer_ready_ns,
+        }
+    }
+}
 
 /// A request into, or out of, a process.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +84,7 @@ impl Half {
             first_byte_ns: exchange.first_byte_ns,
             ready_ns: seen.begin.ready_ns,
             answer_ready_ns: seen.answer.and_then(|answer| answer.ready_ns),
-            request_id: exchange.trace.request_id.as_ref().map(digest),
+            request_id: request_id(exchange),
             trace_id: exchange.trace.trace_id.as_ref().map(digest),
             alike,
             upstream_service_ms: exchange.upstream_service_ms,
@@ -61,6 +94,16 @@ impl Half {
 
     pub(super) fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    pub(super) fn times(&self) -> PairTimes {
+        PairTimes {
+            begin_ns: self.begin_ns,
+            end_ns: self.end_ns,
+            first_byte_ns: self.first_byte_ns,
+            ready_ns: self.ready_ns,
+            answer_ready_ns: self.answer_ready_ns,
+        }
     }
 
     /// Whether `other` may have gone out for this one.
