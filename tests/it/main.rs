@@ -13,6 +13,8 @@ mod targets;
 #[cfg(test)]
 mod access_log;
 #[cfg(test)]
+mod access_log_lines;
+#[cfg(test)]
 mod access_log_mesh;
 #[cfg(test)]
 mod access_logs;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use profiler_access_logs::GRPC_STATUS;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::free_port;
 use crate::{
@@ -45,6 +45,8 @@ pub struct Options<'a> {
     pub buffer_bytes: u32,
     /// Attributes of records of OpenTelemetry, each with Envoy's command.
     pub attributes: &'a [(&'a str, &'a str)],
+    /// It writes the same attributes of every request into a file as well, a line of JSON for each.
+    pub file: bool,
 }
 
 /// A running one.
@@ -56,23 +58,27 @@ pub struct LoggingEnvoy {
     /// Passes bytes on.
     pub tcp_port: u16,
     pub admin: u16,
+    file: PathBuf,
 }
 
 impl LoggingEnvoy {
     pub fn start(folder: &Path, options: &Options<'_>) -> Result<Self> {
         let (port, tcp_port, admin) = (free_port()?, free_port()?, admin_port()?);
         let label = format!("envoy-{}-{port}", options.version);
-        let file: PathBuf = folder.join(format!("{label}.json"));
-        let bootstrap = bootstrap(options, [port, tcp_port, admin]);
-        fs::write(&file, bootstrap.to_string()).context("write Envoy's configuration")?;
+        let configuration = folder.join(format!("{label}.json"));
+        let file = folder.join(format!("{label}.log"));
+        let bootstrap = bootstrap(options, [port, tcp_port, admin], &file);
+        fs::write(&configuration, bootstrap.to_string()).context("write Envoy's configuration")?;
         let mut envoy = Launch::new(&paths::envoy_release(options.version)?, &label, folder)
-            .args(["--config-path".as_ref(), file.as_os_str()])
+            .args(["--config-path".as_ref(), configuration.as_os_str()])
             .args([
                 "--use-dynamic-base-id",
                 "--concurrency",
                 "2",
                 "--log-level",
                 "warning",
+                "--file-flush-interval-msec",
+                "200",
             ])
             .start()?;
         // A connection to one of its listeners would be an entry.
@@ -86,7 +92,19 @@ impl LoggingEnvoy {
             port,
             tcp_port,
             admin,
+            file,
         })
+    }
+
+    /// Lines of its file so far.
+    pub fn lines(&self) -> Result<Vec<Value>> {
+        let text = fs::read_to_string(&self.file).context("read Envoy's file")?;
+        // The last one may be cut.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let lines = whole.lines().map(serde_json::from_str);
+        lines
+            .collect::<Result<_, _>>()
+            .context("a line of Envoy's file")
     }
 
     pub fn pid(&self) -> u32 {
@@ -129,7 +147,7 @@ fn http2(options: Value) -> Value {
     })
 }
 
-fn bootstrap(options: &Options<'_>, [port, tcp_port, admin]: [u16; 3]) -> Value {
+fn bootstrap(options: &Options<'_>, [port, tcp_port, admin]: [u16; 3], file: &Path) -> Value {
     let cluster = |name: &str, port| {
         json!({
             "name": name,
@@ -188,12 +206,27 @@ fn bootstrap(options: &Options<'_>, [port, tcp_port, admin]: [u16; 3]) -> Value 
             })
         }
     };
+    let mut loggers = vec![requests];
+    if options.file {
+        let commands = options.attributes.iter();
+        let format: Map<String, Value> = commands
+            .map(|(name, command)| ((*name).to_owned(), json!(command)))
+            .collect();
+        loggers.push(json!({
+            "name": "envoy.access_loggers.file",
+            "typed_config": {
+                "@type": format!("{TYPES}.extensions.access_loggers.file.v3.FileAccessLog"),
+                "path": file,
+                "log_format": { "json_format": format },
+            },
+        }));
+    }
     let http = json!({
         "name": "envoy.filters.network.http_connection_manager",
         "typed_config": {
             "@type": format!("{TYPES}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"),
             "stat_prefix": "ingress",
-            "access_log": [requests],
+            "access_log": loggers,
             "http_filters": [{
                 "name": "envoy.filters.http.router",
                 "typed_config": { "@type": format!("{TYPES}.extensions.filters.http.router.v3.Router") },

@@ -23,6 +23,7 @@ pub mod gunicorn;
 pub mod h2load;
 pub mod haproxy;
 pub mod late;
+pub mod log_sink;
 pub mod logging_envoy;
 pub mod nginx;
 pub mod mptcp;

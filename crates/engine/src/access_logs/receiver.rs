@@ -344,6 +344,15 @@ struct Refusal {
     why: String,
 }
 
+impl Refusal {
+    fn cut() -> Self {
+        Self {
+            status: INVALID_ARGUMENT,
+            why: "the stream ended within a message".to_owned(),
+        }
+    }
+}
+
 /// Messages of a stream, one after the other.
 struct Messages {
     body: Incoming,
@@ -374,7 +383,11 @@ impl Messages {
     async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
         while self.read.len() < PREFIX {
             if !self.read_more().await? {
-                return Ok(None);
+                return if self.read.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(Refusal::cut())
+                };
             }
         }
         let is_compressed = self.read.get_u8() != 0;
@@ -397,10 +410,7 @@ impl Messages {
         let rest = async {
             while self.read.len() < length {
                 if !self.read_more().await? {
-                    return Err(Refusal {
-                        status: INVALID_ARGUMENT,
-                        why: "the stream ended within a message".to_owned(),
-                    });
+                    return Err(Refusal::cut());
                 }
             }
             let message = self.read.split_to(length).freeze();
