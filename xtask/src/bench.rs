@@ -12,7 +12,7 @@ use crate::{
     dist::{self, DistArgs},
     exec,
     setup::{self, BINARY, Part},
-    test::{self, REQUESTS_TRUTH_PACKAGES, UI_PACKAGES},
+    test::{self, ACCESS_LOG_PACKAGES, REQUESTS_TRUTH_PACKAGES, UI_PACKAGES},
     vm,
     workspace::Workspace,
 };
@@ -71,6 +71,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     if is(&["api-fuzz"]) {
         setup::run(workspace, &[Part::Schemathesis])?;
+    }
+    if is(&["access-logs"]) {
+        let parts = [
+            Part::AlsCollector,
+            Part::Envoy,
+            Part::Packages(&ACCESS_LOG_PACKAGES),
+        ];
+        setup::run(workspace, &parts)?;
     }
     if is(&["truth"]) {
         setup::run(

@@ -254,17 +254,37 @@ pub(crate) const KUBERNETES: Kubernetes = Kubernetes {
     modules: include_str!("pins/kubernetes.mod"),
 };
 
-/// A program of tests with grpc-go.
-#[derive(Debug)]
-pub(crate) struct GrpcGo {
+/// A program of tests or benches whose source is in tests/workloads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GoProgram {
+    /// Of the folder that it is built in.
+    pub(crate) name: &'static str,
+    /// Of the module that it is made for.
     pub(crate) version: &'static str,
+    pub(crate) program: &'static str,
     /// Its go.mod.
     pub(crate) modules: &'static str,
+    /// Its go.sum; `None`: the checksum database vouches for the modules.
+    pub(crate) sums: Option<&'static str>,
 }
 
-pub(crate) const GRPC_GO: GrpcGo = GrpcGo {
+/// A server and a client of grpc-go.
+pub(crate) const GRPC_GO: GoProgram = GoProgram {
+    name: "grpc-go",
     version: "1.82.0",
+    program: "grpc_peer",
     modules: include_str!("pins/grpc_go.mod"),
+    sums: None,
+};
+
+/// A collector of OpenTelemetry that receives access logs of Envoys. Its modules have sums because not every copy of the checksum
+/// database has them.
+pub(crate) const ALS_COLLECTOR: GoProgram = GoProgram {
+    name: "als-collector",
+    version: "0.121.0",
+    program: "als_collector",
+    modules: include_str!("pins/als_collector.mod"),
+    sums: Some(include_str!("pins/als_collector.sum")),
 };
 
 /// What builds these; Debian's is too old.

@@ -12,7 +12,7 @@ mod jars;
 mod go;
 mod helm;
 mod kubernetes;
-mod grpc_go;
+mod go_program;
 mod schemathesis;
 
 use anyhow::Result;
@@ -57,6 +57,8 @@ pub(crate) enum Part {
     Kubernetes,
     /// A server and a client of grpc-go, which only tests use.
     GrpcGo,
+    /// A collector of OpenTelemetry that receives access logs of Envoys, which only a bench uses.
+    AlsCollector,
     /// What fuzzes the API, which only tests use.
     Schemathesis,
     /// Debian packages that only tests and the demo use.
@@ -117,9 +119,8 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
             Part::Kubernetes => {
                 progress.quiet(&kubernetes::label(), || kubernetes::ensure(workspace))?;
             }
-            Part::GrpcGo => {
-                progress.quiet(&grpc_go::label(), || grpc_go::ensure(workspace))?;
-            }
+            Part::GrpcGo => build(workspace, &mut progress, &pins::GRPC_GO)?,
+            Part::AlsCollector => build(workspace, &mut progress, &pins::ALS_COLLECTOR)?,
             Part::Schemathesis => {
                 progress.quiet(&schemathesis::label(), || schemathesis::ensure(workspace))?;
             }
@@ -136,7 +137,12 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
         }
     }
     // Another process may be using them for these.
-    let from_go = [Part::Helm, Part::Kubernetes, Part::GrpcGo];
+    let from_go = [
+        Part::Helm,
+        Part::Kubernetes,
+        Part::GrpcGo,
+        Part::AlsCollector,
+    ];
     if from_go.iter().any(|part| parts.contains(part)) {
         go::clean(workspace)?;
     }
@@ -153,12 +159,19 @@ impl Part {
             | Self::Helm
             | Self::Kubernetes
             | Self::GrpcGo
+            | Self::AlsCollector
             | Self::Schemathesis
             | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }
     }
+}
+
+fn build(workspace: &Workspace, progress: &mut Progress, program: &pins::GoProgram) -> Result<()> {
+    progress.quiet(&go_program::label(program), || {
+        go_program::ensure(workspace, program)
+    })
 }
 
 fn fetch(workspace: &Workspace, progress: &mut Progress, envoy: &pins::Envoy) -> Result<()> {

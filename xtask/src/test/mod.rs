@@ -29,7 +29,7 @@ use clap::Args;
 use crate::workspace::Workspace;
 pub(crate) use binaries::{Build, integration_binary, integration_with};
 pub(crate) use libtest::NOT_A_TEST;
-pub(crate) use needs::{REQUESTS_TRUTH_PACKAGES, UI_PACKAGES};
+pub(crate) use needs::{ACCESS_LOG_PACKAGES, REQUESTS_TRUTH_PACKAGES, UI_PACKAGES};
 pub(crate) use tally::Tally;
 
 use jobs::Run;

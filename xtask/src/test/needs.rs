@@ -97,12 +97,13 @@ pub(super) const MESHES: &[Need] = &[
     Need::OlderEnvoys,
     Need::Packages(&demo::PACKAGES),
 ];
+pub(crate) const ACCESS_LOG_PACKAGES: [Package; 2] = [NGINX, H2LOAD];
 pub(super) const ACCESS_LOGS: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Envoy,
     Need::OlderEnvoys,
-    Need::Packages(&[NGINX, H2LOAD]),
+    Need::Packages(&ACCESS_LOG_PACKAGES),
 ];
 /// Network namespaces with packet loss.
 pub(super) const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];

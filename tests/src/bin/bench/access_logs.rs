@@ -1,6 +1,7 @@
-//! What receiving access logs costs the agent: CPU time and memory, an agent for each run. Every entry that was sent must have come.
+//! What receiving access logs costs the agent, and a collector of OpenTelemetry that drops them: CPU time and memory, a process for each run.
+//! Every entry that was sent must have come. With `--requests` a real Envoy's requests are counted instead.
 
-use std::{thread, time::Duration};
+use std::{fs, net::TcpStream, path::Path, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -9,15 +10,19 @@ use profiler_tests::{
     agent::{Agent, ServeOptions},
     cleanup::scratch_directory,
     paths,
-    peers::free_port,
+    peers::{
+        free_port, h2load,
+        logging_envoy::{self, Logger, LoggingEnvoy},
+        nginx::{Nginx, Speaks},
+    },
     process::{Launch, Running},
     soak::{cpu_seconds, resident_mb},
-    wait::wait_for,
+    wait::{wait_for, wait_until},
 };
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Figure, LIMIT, figure};
+use crate::{Figure, LIMIT, Target, figure};
 
 /// For the agent to find the processes behind the connections, and to rest.
 const QUIET: Duration = Duration::from_secs(3);
@@ -41,7 +46,23 @@ pub(crate) struct Options {
     /// Numbers of streams that entries come by at this rate
     #[arg(long, value_delimiter = ',', default_values_t = [500, 2_300])]
     streams: Vec<u32>,
+    /// Instead: as many requests through Envoy, each of which must count once
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    requests: Option<u32>,
 }
+
+/// Who receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Agent,
+    Collector,
+}
+
+/// Entries for each CPU second, by the agent: at least so many, and so many times those of the collector.
+const PER_CPU_SECOND: f64 = 200_000.0;
+const TIMES_THE_COLLECTOR: f64 = 5.0;
+/// Megabytes with this many streams.
+const MEMORY: [(u32, f64); 2] = [(500, 48.0), (2_300, 120.0)];
 
 /// How entries come.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +86,9 @@ struct Run {
 }
 
 pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
+    if let Some(requests) = options.requests {
+        return counted(requests);
+    }
     let duration = Duration::from_secs(options.seconds);
     let fast = Setting {
         streams: FAST_STREAMS,
@@ -77,51 +101,130 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
         duration,
     });
     let settings: Vec<Setting> = [fast].into_iter().chain(at_rate).collect();
-    let mut runs: Vec<Vec<Run>> = settings.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<[Vec<Run>; 2]> = settings.iter().map(|_| Default::default()).collect();
     // In turns, so that a change of the machine meets all settings.
     for round in 0..options.rounds {
-        for (setting, runs) in settings.iter().zip(&mut runs) {
-            let run = measure(setting).with_context(|| format!("{setting:?}"))?;
-            eprintln!(
-                "round {} of {}: {setting:?}: {run:?}",
-                round + 1,
-                options.rounds
-            );
-            runs.push(run);
+        for (setting, [agent, collector]) in settings.iter().zip(&mut runs) {
+            for (by, runs) in [(By::Agent, agent), (By::Collector, collector)] {
+                let run = measure(setting, by).with_context(|| format!("{by:?}: {setting:?}"))?;
+                eprintln!(
+                    "round {} of {}, {by:?}: {setting:?}: {run:?}",
+                    round + 1,
+                    options.rounds
+                );
+                runs.push(run);
+            }
         }
     }
     let all = settings.iter().zip(&runs);
     Ok(all.flat_map(|(setting, runs)| of(setting, runs)).collect())
 }
 
-fn of(setting: &Setting, runs: &[Run]) -> Vec<Figure> {
+fn of(setting: &Setting, [agent, collector]: &[Vec<Run>; 2]) -> Vec<Figure> {
     let Setting { streams, rate, .. } = setting;
-    let name = |what: &str| match rate {
-        0 => format!("{what}, {streams} streams, as fast as read"),
-        rate => format!("{what}, {streams} streams, {rate} entries/s"),
+    let name = |what: &str, by: By| {
+        let who = match by {
+            By::Agent => "",
+            By::Collector => "collector: ",
+        };
+        match rate {
+            0 => format!("{who}{what}, {streams} streams, as fast as read"),
+            rate => format!("{who}{what}, {streams} streams, {rate} entries/s"),
+        }
     };
-    let runs = |value: fn(&Run) -> f64| runs.iter().map(value).collect::<Vec<_>>();
-    let of = |what: &str, unit: &'static str, value: fn(&Run) -> f64| {
-        figure(&name(what), unit, runs(value), None)
-    };
-    vec![
-        of("entries per CPU second", "1/s", |run: &Run| {
-            run.per_cpu_second
-        }),
-        of("entries per second", "1/s", |run: &Run| run.per_second),
-        of("CPU of the agent", "%", |run: &Run| run.cpu_percent),
-        of("VmRSS before", "MB", |run: &Run| run.resting_mb),
-        of("VmRSS, most", "MB", |run: &Run| run.most_mb),
-    ]
+    let memory = MEMORY.into_iter().find(|(number, _)| number == streams);
+    let memory = memory.map(|(_, most)| Target::Below(most));
+    let mut figures = Vec::new();
+    for (by, runs) in [(By::Agent, agent), (By::Collector, collector)] {
+        let runs = |value: fn(&Run) -> f64| runs.iter().map(value).collect::<Vec<_>>();
+        let of = |what: &str, unit: &'static str, value: fn(&Run) -> f64, target| {
+            // As fast as they come, the agent counts most of them and reads none.
+            let target = Some(target)
+                .filter(|_| by == By::Agent && *rate > 0)
+                .flatten();
+            figure(&name(what, by), unit, runs(value), target)
+        };
+        let enough = Some(Target::AtLeast(PER_CPU_SECOND));
+        figures.extend([
+            of(
+                "entries per CPU second",
+                "1/s",
+                |run| run.per_cpu_second,
+                enough,
+            ),
+            of("entries per second", "1/s", |run| run.per_second, None),
+            of("CPU", "%", |run| run.cpu_percent, None),
+            of("VmRSS before", "MB", |run| run.resting_mb, None),
+            of("VmRSS, most", "MB", |run| run.most_mb, memory),
+        ]);
+    }
+    let pairs = agent.iter().zip(collector);
+    let times = pairs.map(|(agent, collector)| agent.per_cpu_second / collector.per_cpu_second);
+    figures.push(figure(
+        &name(
+            "entries per CPU second, by those of the collector",
+            By::Agent,
+        ),
+        "",
+        times.collect(),
+        Some(Target::AtLeast(TIMES_THE_COLLECTOR)).filter(|_| *rate > 0),
+    ));
+    figures
 }
 
-fn measure(setting: &Setting) -> Result<Run> {
-    let port = free_port()?;
-    let mut agent = Agent::start_with(ServeOptions {
+fn start_agent(port: u16) -> Result<Agent> {
+    Agent::start_with(ServeOptions {
         arguments: vec![format!("--access-logs=127.0.0.1:{port}")],
         ..ServeOptions::default()
-    })?;
+    })
+}
+
+/// What receives in one run.
+#[derive(Debug)]
+enum Receiver {
+    Agent(Agent),
+    Collector(Running),
+}
+
+impl Receiver {
+    fn start(by: By, port: u16, folder: &Path) -> Result<Self> {
+        let listen = format!("127.0.0.1:{port}");
+        if by == By::Agent {
+            return start_agent(port).map(Self::Agent);
+        }
+        let file = folder.join("collector.yaml");
+        let configuration = json!({
+            "receivers": { "envoyals": { "endpoint": listen } },
+            "exporters": { "nop": null },
+            "service": {
+                "telemetry": { "metrics": { "level": "none" } },
+                "pipelines": { "logs": { "receivers": ["envoyals"], "exporters": ["nop"] } },
+            },
+        });
+        fs::write(&file, configuration.to_string()).context("write its configuration")?;
+        let program = paths::tool("als-collector-")?.join("als_collector");
+        let collector = Launch::new(&program, "als-collector", folder)
+            .args([format!("--config=file:{}", file.display())])
+            .start()?;
+        wait_until("the collector listens", LIMIT, || {
+            TcpStream::connect(&listen).is_ok()
+        })?;
+        Ok(Self::Collector(collector))
+    }
+
+    fn pid(&self) -> u32 {
+        match self {
+            Self::Agent(agent) => agent.pid(),
+            Self::Collector(collector) => collector.pid(),
+        }
+    }
+}
+
+fn measure(setting: &Setting, by: By) -> Result<Run> {
+    let port = free_port()?;
     let (folder, _guard) = scratch_directory("access-log-replay")?;
+    let receiver = Receiver::start(by, port, &folder)?;
+    let pid = receiver.pid();
     let mut replay = Launch::new(&paths::own_program("access-log-replay")?, "replay", &folder)
         .args([format!("--address=127.0.0.1:{port}")])
         .args([format!("--streams={}", setting.streams)])
@@ -131,17 +234,20 @@ fn measure(setting: &Setting) -> Result<Run> {
     replay.wait_for_line(LIMIT, |line| (line == CONNECTED).then_some(()))?;
     // The agent lists nobody before a first message.
     thread::sleep(QUIET);
-    let resting_mb = resident_mb(agent.pid())?;
-    let before = cpu_seconds(agent.pid())?;
+    let resting_mb = resident_mb(pid)?;
+    let before = cpu_seconds(pid)?;
     replay.signal(Signal::USR1)?;
-    let most_mb = most_while_running(&agent, &mut replay)?;
+    let most_mb = most_while_running(pid, &mut replay)?;
     let output = replay.finish(LIMIT)?;
-    let cpu = cpu_seconds(agent.pid())? - before;
+    let cpu = cpu_seconds(pid)? - before;
     let last = output.lines().next_back().unwrap_or_default();
     let sent: Sent = serde_json::from_str(last).with_context(|| format!("parse {last:?}"))?;
-    all_came(&agent, sent)?;
-    let status = agent.stop()?;
-    ensure!(status.success(), "the agent ended with {status}");
+    // The collector has read every stream to its end, and counts nothing.
+    if let Receiver::Agent(mut agent) = receiver {
+        all_came(&agent, sent)?;
+        let status = agent.stop()?;
+        ensure!(status.success(), "the agent ended with {status}");
+    }
     let entries = as_float(sent.entries)?;
     Ok(Run {
         per_cpu_second: entries / cpu,
@@ -152,10 +258,10 @@ fn measure(setting: &Setting) -> Result<Run> {
     })
 }
 
-fn most_while_running(agent: &Agent, replay: &mut Running) -> Result<f64> {
+fn most_while_running(pid: u32, replay: &mut Running) -> Result<f64> {
     let mut most: f64 = 0.0;
     while replay.is_running() {
-        most = most.max(resident_mb(agent.pid())?);
+        most = most.max(resident_mb(pid)?);
         thread::sleep(EVERY);
     }
     Ok(most)
@@ -190,6 +296,78 @@ fn sum(agent: &Agent, name: &str) -> Result<u64> {
     let of = |row: &Value| row[name].as_u64().with_context(|| format!("no {name}"));
     rows.iter().map(of).sum()
 }
+
+/// Requests through a real Envoy, as fast as they go: each entry that Envoy has sent counts once, and each request is an entry unless Envoy
+/// says that it dropped it.
+fn counted(requests: u32) -> Result<Vec<Figure>> {
+    const CONNECTIONS: u32 = 32;
+    const BUFFER: u32 = 262_144;
+    let (folder, _guard) = scratch_directory("access-log-count")?;
+    let port = free_port()?;
+    let agent = start_agent(port)?;
+    let nginx = Nginx::start(&folder, Speaks::Http1)?;
+    let envoy = LoggingEnvoy::start(
+        &folder,
+        &logging_envoy::Options {
+            version: "1.40.0",
+            logger: Logger::Grpc,
+            server: nginx.port,
+            http2: false,
+            sink: port,
+            buffer_bytes: BUFFER,
+            attributes: &[],
+            file: false,
+        },
+    )?;
+    let load = h2load::Load {
+        base: &format!("http://127.0.0.1:{}", envoy.port),
+        paths: &["/files/700", "/files/0"],
+        requests,
+        connections: CONNECTIONS,
+        streams: 1,
+        rate: None,
+        http1: true,
+        probed: false,
+    };
+    h2load::run(&folder, load)?;
+    let all = u64::from(requests);
+    let flushed = || envoy.counter("access_logs.grpc_access_log.grpc_entries_flushed");
+    let dropped = || envoy.counter("access_logs.grpc_access_log.logs_dropped");
+    wait_until("Envoy has sent everything", LIMIT, || {
+        let told = flushed().ok().zip(dropped().ok());
+        told.is_some_and(|(flushed, dropped)| flushed + dropped >= all)
+    })?;
+    let (flushed, dropped) = (flushed()?, dropped()?);
+    // For what is under way.
+    let _come = wait_until("all entries are counted", LIMIT, || {
+        sum(&agent, "received").is_ok_and(|received| received >= flushed)
+    });
+    let received = sum(&agent, "received")?;
+    let unknown = sum(&agent, "unknown")?;
+    let one = |name: &str, value: u64, target| -> Result<Figure> {
+        Ok(figure(name, "", vec![as_float(value)?], target))
+    };
+    Ok(vec![
+        one("requests", all, None)?,
+        one("entries that Envoy sent", flushed, None)?,
+        one("entries that Envoy dropped", dropped, None)?,
+        one("entries that the agent counted", received, None)?,
+        one(
+            "requests without an entry or a drop",
+            all.abs_diff(flushed + dropped),
+            NONE,
+        )?,
+        one(
+            "entries sent and counted apart",
+            flushed.abs_diff(received),
+            NONE,
+        )?,
+        one("entries that the agent calls unknown", unknown, NONE)?,
+    ])
+}
+
+/// None at all.
+const NONE: Option<Target> = Some(Target::Below(1.0));
 
 fn as_float(entries: u64) -> Result<f64> {
     Ok(f64::from(
