@@ -216,6 +216,7 @@ fn messages_of_envoy_1_40_are_its_lines() {
     check("1.40.0", Logger::Grpc);
 }
 
+/// Both go through the same decoder: that records come whole, each once, and with the texts of the file.
 #[test]
 fn records_of_envoy_1_40_are_its_lines() {
     check("1.40.0", Logger::OpenTelemetry);

@@ -197,7 +197,13 @@ function usual(process, next, requests) {
     retried: n(0.002),
     retries: n(0.003),
     missing: Math.round(requests * 0.0005),
-    joined: { ends: 2 * requests, joined: 2 * requests - 3, confirmed: requests - 1, contradicted: 0 },
+    joined: {
+      ends: 2 * requests,
+      joined: 2 * requests - 3,
+      confirmed: requests - 1,
+      requests: requests - 2,
+      contradicted: 0,
+    },
     phases: PHASES.map(([name, middle, meaning]) => ({
       name,
       meaning,
@@ -245,7 +251,13 @@ function extreme(next) {
     claimed: true,
     node_id: `gateway~172.16.9.30~${"a-gateway-with-a-long-name.".repeat(4)}~${HOSTILE[0]}${HOSTILE[1]}`,
     missing: null,
-    joined: { ends: 98_765_432_101, joined: 98_765_432_100, confirmed: 0, contradicted: 98_765_432 },
+    joined: {
+      ends: 98_765_432_101,
+      joined: 98_765_432_100,
+      confirmed: 0,
+      requests: 0,
+      contradicted: 98_765_432,
+    },
     connections: 123_456_789,
     flags: [
       ...FLAGS.map((each, i) => ({ ...each, count: 98_765_432 - i })),

@@ -67,7 +67,9 @@ pub struct LoggedJoin {
     pub joined: u64,
     /// Those of them where both have the same `x-request-id`.
     pub confirmed: u64,
-    /// Ends whose times fit a request with another `x-request-id`. They were not joined with it.
+    /// Requests with one attempt of which both ends were found: their times are those of the sockets.
+    pub requests: u64,
+    /// Ends towards the upstream whose times fit a request with another `x-request-id`. They were not joined with it.
     pub contradicted: u64,
 }
 

@@ -21,7 +21,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
 };
-use profiler_tests::mesh::Received;
+use profiler_tests::{mesh::Received, peers::log_sink::take_message};
 use prost::Message;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use tokio::net::{TcpListener, UdpSocket};
@@ -29,8 +29,6 @@ use tokio::net::{TcpListener, UdpSocket};
 const BODY_LIMIT: usize = 16 << 20;
 /// Longest message of a stream that is waited for.
 const MESSAGE_LIMIT: usize = 4 << 20;
-/// A flag for compression and the length, before each gRPC message.
-const PREFIX: usize = 5;
 /// Bytes of datagrams that may wait while the machine is busy with something else; beyond that they are lost.
 const WAITING: usize = 8 << 20;
 
@@ -191,14 +189,4 @@ async fn access_logs(mut body: Incoming, counts: &Counts) -> Result<Answer, hype
     Response::builder()
         .header("content-type", "application/grpc")
         .body(body.boxed())
-}
-
-/// The first message of `buffer` when all of it has come.
-fn take_message(buffer: &mut Vec<u8>) -> Option<Bytes> {
-    let prefix: [u8; PREFIX] = buffer.get(..PREFIX)?.try_into().ok()?;
-    let [_, a, b, c, d] = prefix;
-    let end = PREFIX + usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?;
-    let message = Bytes::copy_from_slice(buffer.get(PREFIX..end)?);
-    buffer.drain(..end);
-    Some(message)
 }

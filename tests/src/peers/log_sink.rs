@@ -133,8 +133,8 @@ fn answer(status: u16) -> Result<Answer, hyper::http::Error> {
         .body(body.boxed())
 }
 
-/// The first message of `buffer` when all of it has come.
-fn take_message(buffer: &mut Vec<u8>) -> Option<Bytes> {
+/// The first message of gRPC in `buffer`, when all of it has come.
+pub fn take_message(buffer: &mut Vec<u8>) -> Option<Bytes> {
     let prefix: [u8; PREFIX] = buffer.get(..PREFIX)?.try_into().ok()?;
     let [_, a, b, c, d] = prefix;
     let end = PREFIX + usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?;

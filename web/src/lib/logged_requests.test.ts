@@ -44,12 +44,14 @@ describe("an Envoy that reports requests", () => {
   it("says how many requests were found at sockets", () => {
     expect(joinedText(loggingEnvoy())).toBe("");
     const text = (contradicted: number, ends = 2000) =>
-      joinedText(loggingEnvoy({ joined: { ends, joined: 1999, confirmed: 1000, contradicted } }));
+      joinedText(
+        loggingEnvoy({ joined: { ends, joined: 1999, confirmed: 1000, requests: 999, contradicted } }),
+      );
     expect(text(0, 0)).toBe("");
     expect(text(0)).toBe(
-      "99.95 % of 2,000 ends of requests were found at sockets, 1,000 by the same x-request-id.",
+      "Both ends of 999 requests were found at sockets: their time in the proxy is that of the sockets. 99.95 % of 2,000 ends were found, 1,000 by the same x-request-id.",
     );
-    expect(text(3)).toContain("The times of 3 fit requests with other ids.");
+    expect(text(3)).toContain("The times of 3 ends fit requests with other ids.");
   });
 
   it("says how many requests took several attempts", () => {

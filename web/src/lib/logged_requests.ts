@@ -43,10 +43,10 @@ export function retriesText({ requests, retried, retries }: LoggingEnvoy): strin
 /** How many of its requests were found at sockets as well; empty where sockets were not looked at. */
 export function joinedText({ joined }: LoggingEnvoy): string {
   if (joined === null || joined.ends === 0) return "";
-  const { ends, joined: found, confirmed, contradicted } = joined;
+  const { ends, joined: found, confirmed, requests, contradicted } = joined;
   const others =
-    contradicted === 0 ? "" : ` The times of ${count(contradicted)} fit requests with other ids.`;
-  return `${shareText(found, ends)} of ${count(ends)} ends of requests were found at sockets, ${count(confirmed)} by the same x-request-id.${others}`;
+    contradicted === 0 ? "" : ` The times of ${count(contradicted)} ends fit requests with other ids.`;
+  return `Both ends of ${plural(requests, "request")} were found at sockets: their time in the proxy is that of the sockets. ${shareText(found, ends)} of ${count(ends)} ends were found, ${count(confirmed)} by the same x-request-id.${others}`;
 }
 
 interface PhaseText {

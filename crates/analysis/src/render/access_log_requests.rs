@@ -130,6 +130,7 @@ fn joined_text(joined: &LoggedJoin) -> String {
         ends,
         joined,
         confirmed,
+        requests,
         contradicted,
     } = *joined;
     if ends == 0 {
@@ -143,10 +144,10 @@ fn joined_text(joined: &LoggedJoin) -> String {
         ),
     };
     format!(
-        "{} of {} ends of requests were found at sockets ({:.2} %), {} of them by the same x-request-id{others}",
-        thousands(joined),
-        thousands(ends),
+        "found at sockets: both ends of {} requests; {:.2} % of {} ends, {} by the same x-request-id{others}",
+        thousands(requests),
         percent(joined, ends),
+        thousands(ends),
         thousands(confirmed),
     )
 }

@@ -159,12 +159,16 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
     let mut not_before = Instant::now();
     let mut envoys: Envoys<LogCounters> = Envoys::new(EnvoyAdmin::log_counters);
     let mut due = Instant::now() + PERIOD;
+    // Those that were not found are looked for again.
+    let mut again = false;
     // The receiver holds one, and this thread.
     while Arc::strong_count(book) > 2 {
         thread::sleep(TICK);
         let is_due = Instant::now() >= due;
-        let unknown = book.lock().unknown(is_due);
+        again |= is_due;
+        let unknown = book.lock().unknown(again);
         if !unknown.is_empty() && Instant::now() >= not_before {
+            again = false;
             let began = Instant::now();
             let namespace = peers::own_namespace();
             let sought: Vec<Sought> = unknown

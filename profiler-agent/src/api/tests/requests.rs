@@ -324,6 +324,7 @@ fn what_envoys_report_stands_beside_their_operations() {
             ends: 20,
             joined: 19,
             confirmed: 10,
+            requests: 9,
             contradicted: 0,
         }),
         phases: Vec::new(),
@@ -357,7 +358,8 @@ fn what_envoys_report_stands_beside_their_operations() {
     );
     assert_eq!(claimed["claimed"], true);
     assert_eq!(known["process"]["port"], Value::Null);
-    let joined = json!({ "ends": 20, "joined": 19, "confirmed": 10, "contradicted": 0 });
+    let joined =
+        json!({ "ends": 20, "joined": 19, "confirmed": 10, "requests": 9, "contradicted": 0 });
     assert_eq!(known["joined"], joined);
     let said = ["node_id", "requests", "missing"].map(|name| known[name].clone());
     assert_eq!(json!(said), json!(["node", 10, 2]));

@@ -1784,7 +1784,7 @@ export interface components {
             readonly confirmed: number;
             /**
              * Format: int64
-             * @description Ends whose times fit a request with another `x-request-id`. They were not joined with it.
+             * @description Ends towards the upstream whose times fit a request with another `x-request-id`. They were not joined with it.
              */
             readonly contradicted: number;
             /**
@@ -1797,6 +1797,11 @@ export interface components {
              * @description Those that were found at a socket.
              */
             readonly joined: number;
+            /**
+             * Format: int64
+             * @description Requests with one attempt of which both ends were found: their times are those of the sockets.
+             */
+            readonly requests: number;
         };
         /** @description How long one phase of a request took. */
         readonly LoggedPhase: {

@@ -35,6 +35,7 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             ends: 2_400_000,
             joined: 2_398_800,
             confirmed: 1_199_400,
+            requests: 1_199_390,
             contradicted: 2,
         }),
         phases: vec![LoggedPhase {
@@ -58,8 +59,8 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             "",
             "access log of envoy[12] 10.0.0.9: 1,202,829 requests, 171 TCP connections",
             "  received 99.94 % of 1,203,441 requests; 612 are missing",
-            "  2,398,800 of 2,400,000 ends of requests were found at sockets (99.95 %), 1,199,400 of them by the same x-request-id; the \
-             times of 2 fit requests with other ids",
+            "  found at sockets: both ends of 1,199,390 requests; 99.95 % of 2,400,000 ends, 1,199,400 by the same x-request-id; the times of \
+             2 fit requests with other ids",
             "  PHASE           mean      p50      p99",
             "  to_upstream  2.00 ms  2.00 ms  2.00 ms",
             "  UH NoHealthyUpstream: 24,060 (2.00 %)",

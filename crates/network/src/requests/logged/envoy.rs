@@ -159,6 +159,9 @@ impl Envoy {
             Some(PairTimes::from(&joined.at_socket?))
         });
         if let Some((inner, outer)) = inner.zip(outer) {
+            if let Some(joined) = &mut self.joined {
+                joined.requests += 1;
+            }
             self.time_in_ns = self.time_in_ns.saturating_add(inner.duration_ns());
             self.time_out_ns = self.time_out_ns.saturating_add(outer.duration_ns());
             add_times(&mut self.times, &inner, &outer);

@@ -1,9 +1,9 @@
 //! Which request at a socket an entry tells of.
 //!
 //! An Envoy begins to count when it has read the first bytes of a request and ends when it has made the last ones of the response, which are
-//! written later: at the client's side the times of the entry lie within those of the socket. At the upstream's side they enclose
-//! them. On a connection that carries one request at a time there is only one that fits, whose `x-request-id` is compared where both have
-//! it. Where several requests share a connection the id alone decides.
+//! written later. Towards the client the entry's times lie within the socket's; towards the upstream the socket's lie within the
+//! entry's. On a connection that carries one request at a time only one can fit, and `x-request-id` is compared where both have it. Where
+//! several requests share a connection the id alone decides.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,7 +27,8 @@ const SETTLED: u64 = 1;
 const PATIENCE: u64 = 4;
 /// By so much times may not fit: the clocks are compared once a second, and Envoy's has microseconds.
 const SLACK_NS: u64 = 50_000;
-/// Most that the same request may begin and end apart: what a busy Envoy has made is written when it has done everything else.
+/// Most that the same request may begin apart: what a busy Envoy has made is written when it has done everything else. Where several requests
+/// share a connection, also the most that it may end apart.
 const APART_NS: u64 = 100_000_000;
 
 /// One side of an Envoy's connection.
@@ -84,6 +85,10 @@ pub(super) struct LoggedEnds {
 }
 
 impl LoggedEnds {
+    fn is_empty(&self) -> bool {
+        self.ends.iter().all(Option::is_none)
+    }
+
     fn is_joined(&self) -> bool {
         let ends = self.ends.iter().flatten();
         ends.clone().all(|(_, joined)| joined.at_socket.is_some())
@@ -121,6 +126,10 @@ impl Joins {
         is_wanted: impl Fn(u32) -> bool,
         since: u64,
     ) {
+        if self.kept + seen.len() > MAX_KEPT {
+            // What is old has had its time.
+            self.drop_before(since);
+        }
         for request in seen {
             if self.kept >= MAX_KEPT || !is_wanted(request.pid) {
                 continue;
@@ -135,22 +144,28 @@ impl Joins {
             });
             self.kept += 1;
         }
+        for at_socket in self.at_sockets.values_mut() {
+            at_socket.sort_by_key(|seen| seen.begin_ns);
+        }
     }
 
-    /// Has ends wait for the request at their sockets; false: there is no room.
-    pub(super) fn wait(&mut self, ends: &LoggedEnds, reports: u64) -> bool {
-        let has_room = self.waiting.len() < MAX_WAITING;
-        if has_room {
-            self.waiting.push_back((reports, *ends));
+    /// Has ends wait for the request at their sockets. What it returns does not wait: the oldest where there is no room, or this one where
+    /// there is nothing to look for.
+    pub(super) fn wait(&mut self, request: &LoggedEnds, reports: u64) -> Option<LoggedEnds> {
+        if request.is_empty() {
+            return Some(*request);
         }
-        has_room
+        self.waiting.push_back((reports, *request));
+        if self.waiting.len() <= MAX_WAITING {
+            return None;
+        }
+        let (_, mut oldest) = self.waiting.pop_front()?;
+        self.look(&mut oldest, reports);
+        Some(oldest)
     }
 
     /// Requests of which it is known by now where they were seen, or that it will not be known.
     pub(super) fn settle(&mut self, reports: u64, is_last: bool) -> Vec<LoggedEnds> {
-        for at_socket in self.at_sockets.values_mut() {
-            at_socket.sort_by_key(|seen| seen.begin_ns);
-        }
         let mut settled = Vec::new();
         for _ in 0..self.waiting.len() {
             let Some((since, mut request)) = self.waiting.pop_front() else {
@@ -158,11 +173,7 @@ impl Joins {
             };
             let age = reports - since;
             if age >= SETTLED || is_last {
-                for (end, joined) in request.ends.iter_mut().flatten() {
-                    if joined.at_socket.is_none() {
-                        *joined = self.join(end, reports);
-                    }
-                }
+                self.look(&mut request, reports);
             }
             if request.is_joined() || age >= PATIENCE || is_last {
                 settled.push(request);
@@ -174,6 +185,15 @@ impl Joins {
         settled
     }
 
+    /// Looks for the ends that were not found yet.
+    fn look(&mut self, request: &mut LoggedEnds, reports: u64) {
+        for (end, joined) in request.ends.iter_mut().flatten() {
+            if joined.at_socket.is_none() {
+                *joined = self.join(end, reports);
+            }
+        }
+    }
+
     fn join(&mut self, end: &LoggedEnd, reports: u64) -> Joined {
         let mut joined = Joined::default();
         let Some(at_socket) = self.at_sockets.get_mut(&end.place) else {
@@ -183,16 +203,11 @@ impl Joins {
         let candidates = near
             .iter()
             .enumerate()
-            .filter(|(_, seen)| !seen.is_taken)
-            .filter(|(_, seen)| seen.end_ns.abs_diff(end.end_ns) <= APART_NS);
-        let fitting = only(
-            candidates
-                .clone()
-                .filter(|(_, seen)| !seen.request.is_multiplexed && fits(end, seen)),
-        );
-        let same_id = only(candidates.filter(|(_, seen)| {
-            end.request_id.is_some() && seen.request.request_id == end.request_id
-        }));
+            .filter(|(_, seen)| !seen.is_taken && may_be(end, seen));
+        let has_id =
+            |seen: &Seen| end.request_id.is_some() && seen.request.request_id == end.request_id;
+        let same_id = only(candidates.clone().filter(|(_, seen)| has_id(seen)));
+        let fitting = only(candidates.filter(|(_, seen)| !seen.request.is_multiplexed));
         // At the edge of a mesh an Envoy replaces the id that a client gives, and the request at the socket has the old one. Towards the
         // upstream it writes the one that the entry has.
         let has_other_id = |index: &usize| {
@@ -206,7 +221,9 @@ impl Joins {
         if let Some(seen) = same_id.or(fitting).and_then(|index| near.get_mut(index)) {
             seen.is_taken = true;
             joined.at_socket = Some(seen.request);
-            if let Some(tid) = seen.request.tid {
+            if let Some(tid) = seen.request.tid
+                && self.threads.len() < MAX_KEPT
+            {
                 self.threads
                     .insert((end.place, end.begin_ns), (reports, tid));
             }
@@ -221,20 +238,25 @@ impl Joins {
     }
 
     fn forget(&mut self, reports: u64) {
-        let is_recent = |since: u64| since + PATIENCE + SETTLED > reports;
+        let oldest = (reports + 1).saturating_sub(PATIENCE + SETTLED);
+        self.drop_before(oldest);
+        self.threads.retain(|_, (since, _)| *since >= oldest);
+    }
+
+    /// Drops requests at sockets that were joined, or came before a report.
+    fn drop_before(&mut self, oldest: u64) {
         self.at_sockets.retain(|_, at_socket| {
-            at_socket.retain(|seen| !seen.is_taken && is_recent(seen.since));
+            at_socket.retain(|seen| !seen.is_taken && seen.since >= oldest);
             !at_socket.is_empty()
         });
         self.kept = self.at_sockets.values().map(Vec::len).sum();
-        self.threads.retain(|_, (since, _)| is_recent(*since));
     }
 }
 
 /// Those that began about then, of some in the order of their begins.
 fn near(at_socket: &mut [Seen], begin_ns: u64) -> &mut [Seen] {
-    let from = at_socket.partition_point(|seen| seen.begin_ns + APART_NS < begin_ns);
-    let to = at_socket.partition_point(|seen| seen.begin_ns <= begin_ns + APART_NS);
+    let from = at_socket.partition_point(|seen| seen.begin_ns.saturating_add(APART_NS) < begin_ns);
+    let to = at_socket.partition_point(|seen| seen.begin_ns <= begin_ns.saturating_add(APART_NS));
     at_socket.get_mut(from..to).unwrap_or_default()
 }
 
@@ -245,14 +267,18 @@ fn only<'a>(mut found: impl Iterator<Item = (usize, &'a Seen)>) -> Option<usize>
 }
 
 /// Whether the times of an end can be those of a request at a socket.
-fn fits(end: &LoggedEnd, seen: &Seen) -> bool {
+fn may_be(end: &LoggedEnd, seen: &Seen) -> bool {
+    if seen.request.is_multiplexed {
+        // The id decides.
+        return seen.end_ns.abs_diff(end.end_ns) <= APART_NS;
+    }
     let logged = (end.begin_ns, end.end_ns);
     let at_socket = (seen.begin_ns, seen.end_ns);
     let (outer, inner) = match end.place.seen_by {
         SeenBy::Server => (at_socket, logged),
         SeenBy::Client => (logged, at_socket),
     };
-    outer.0 <= inner.0 + SLACK_NS && inner.1 <= outer.1 + SLACK_NS
+    outer.0 <= inner.0.saturating_add(SLACK_NS) && inner.1 <= outer.1.saturating_add(SLACK_NS)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn joined(seen: &[RequestAtSocket], ends: &[LoggedEnd]) -> Vec<Joined> {
     let mut joins = Joins::default();
     joins.see(seen.to_vec(), 0, |_| true, 0);
     for end in ends {
-        assert!(joins.wait(&request(*end), 0));
+        assert!(joins.wait(&request(*end), 0).is_none());
     }
     let settled = joins.settle(PATIENCE, false);
     assert_eq!(settled.len(), ends.len());
@@ -107,7 +107,7 @@ fn one_after_the_other_is_told_by_the_times() {
 }
 
 #[test]
-fn another_id_contradicts_the_times_and_the_same_one_decides() {
+fn another_id_contradicts_the_times() {
     let (times, later) = ([1_000 * US, 1_200 * US], [2_000 * US, 2_200 * US]);
     let seen = [
         at_socket(SeenBy::Client, times, 1),
@@ -115,14 +115,21 @@ fn another_id_contradicts_the_times_and_the_same_one_decides() {
     ];
     let found = joined(&seen, &[logged(SeenBy::Client, times, 3)]);
     assert!(found[0].at_socket.is_none() && found[0].is_contradicted);
+    // Not even the same id stands against the times.
     let found = joined(&seen, &[logged(SeenBy::Client, times, 2)]);
-    assert_eq!(begins(&found), [Some(later[0])]);
-    assert!(found[0].is_confirmed && found[0].is_contradicted);
+    assert!(found[0].at_socket.is_none() && found[0].is_contradicted);
     // Envoy may replace what the client gave.
     let seen = [at_socket(SeenBy::Server, times, 1)];
     let found = joined(&seen, &[logged(SeenBy::Server, times, 3)]);
     assert_eq!(begins(&found), [Some(times[0])]);
     assert!(!found[0].is_confirmed && !found[0].is_contradicted);
+}
+
+#[test]
+fn slow_clients_are_waited_for() {
+    let entry = logged(SeenBy::Server, [1_000 * US, 1_200 * US], 0);
+    let seen = at_socket(SeenBy::Server, [990 * US, 1_000_000 * US], 0);
+    assert_eq!(begins(&joined(&[seen], &[entry])), [Some(990 * US)]);
 }
 
 #[test]
@@ -132,16 +139,23 @@ fn where_requests_share_a_connection_only_the_id_decides() {
         is_multiplexed: true,
         ..at_socket(SeenBy::Client, times[index], index as u64 + 1)
     });
-    let entries = [2, 1, 0].map(|id| logged(SeenBy::Client, times[0], id));
+    let entries = [2, 1].map(|id| logged(SeenBy::Client, times[0], id));
     let found = joined(&seen, &entries);
-    assert_eq!(begins(&found), [Some(times[1][0]), Some(times[0][0]), None]);
+    assert_eq!(begins(&found), [Some(times[1][0]), Some(times[0][0])]);
+    // Without an id nothing is joined, well as the times may fit.
+    let found = joined(&seen[..1], &[logged(SeenBy::Client, times[0], 0)]);
+    assert_eq!(begins(&found), [None]);
     // Nor where two fit.
     let seen = times.map(|times| at_socket(SeenBy::Server, times, 0));
-    let found = joined(
-        &seen,
-        &[logged(SeenBy::Server, [1_150 * US, 1_250 * US], 0)],
-    );
-    assert_eq!(begins(&found), [None]);
+    let end = logged(SeenBy::Server, [1_150 * US, 1_250 * US], 0);
+    assert_eq!(begins(&joined(&seen, &[end])), [None]);
+    let seen = [1, 2].map(|id| RequestAtSocket {
+        request_id: Some(id),
+        ..seen[0]
+    });
+    let end = logged(SeenBy::Server, [1_150 * US, 1_250 * US], 2);
+    let found = joined(&seen, &[end]);
+    assert_eq!(found[0].at_socket, Some(seen[1]));
 }
 
 #[test]
@@ -204,9 +218,29 @@ fn both_ends_are_waited_for() {
     see(&mut joins, SeenBy::Client, outer);
     let settled = joins.settle(2, false);
     assert!(settled[0].is_joined());
-    // No room: nobody waits.
+    // Without room the oldest waits no more, and is looked for a last time.
+    see(&mut joins, SeenBy::Server, inner);
     for _ in 0..MAX_WAITING {
-        assert!(joins.wait(&both, 2));
+        assert!(joins.wait(&both, 2).is_none());
     }
-    assert!(!joins.wait(&both, 2));
+    let oldest = joins.wait(&both, 2).unwrap();
+    assert!(first(&oldest).at_socket.is_some() && !oldest.is_joined());
+    assert_eq!(joins.waiting.len(), MAX_WAITING);
+    // One without an end has nothing to wait for.
+    let none = LoggedEnds {
+        ends: [None, None],
+        ..both
+    };
+    assert!(joins.wait(&none, 2).is_some());
+}
+
+#[test]
+fn without_room_at_sockets_the_oldest_go() {
+    let mut joins = Joins::default();
+    let seen = |begin_ns| at_socket(SeenBy::Server, [begin_ns, begin_ns + 1], 0);
+    joins.see(vec![seen(1); MAX_KEPT], 0, |_| true, 1);
+    joins.see(vec![seen(2); 2], 0, |_| true, 2);
+    assert_eq!(joins.kept, 2);
+    joins.see(vec![seen(3); MAX_KEPT], 0, |_| true, 2);
+    assert_eq!(joins.kept, MAX_KEPT);
 }

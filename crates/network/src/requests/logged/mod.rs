@@ -123,7 +123,8 @@ impl LogTracker {
         if self.envoys.len() >= MAX_ENVOYS {
             return None;
         }
-        let joined = self.joins.as_ref().map(|_| LoggedJoin::default());
+        let is_looked_for = self.joins.is_some() && process.pid.is_some();
+        let joined = is_looked_for.then(LoggedJoin::default);
         self.envoys
             .push(Envoy::new(process, node_id, namespace, joined));
         Some(EnvoyId(self.envoys.len() - 1))
@@ -246,19 +247,25 @@ impl LogTracker {
             timing,
             ends: [end(SeenBy::Server, inner), end(SeenBy::Client, outer)],
         };
-        let waits = self
-            .joins
-            .as_mut()
-            .is_some_and(|joins| joins.wait(&request, self.reports));
-        if waits {
-            envoy.waiting += 1;
-        } else {
-            envoy.settle(&request);
+        let Some(joins) = &mut self.joins else {
+            return envoy.settle(&request);
+        };
+        envoy.waiting += 1;
+        if let Some(settled) = joins.wait(&request, self.reports) {
+            self.settle(&settled);
+        }
+    }
+
+    /// A request waits no more.
+    fn settle(&mut self, request: &LoggedEnds) {
+        if let Some(envoy) = self.envoys.get_mut(request.envoy.0) {
+            envoy.waiting = envoy.waiting.saturating_sub(1);
+            envoy.settle(request);
         }
     }
 
     /// Requests at sockets of these and other processes that were over since the last call. `epoch_ns` is the wall clock's time, since the
-    /// Unix epoch, at which their clock was 0: as it is now, for clocks drift.
+    /// Unix epoch, at which their clock was 0: as it is now, for the wall clock may be set.
     pub fn at_sockets(&mut self, seen: Vec<RequestAtSocket>, epoch_ns: u64) {
         let Some(joins) = &mut self.joins else {
             return;
@@ -282,14 +289,12 @@ impl LogTracker {
         let Some(joins) = &mut self.joins else {
             return;
         };
-        for request in joins.settle(self.reports, is_last) {
-            if let Some(envoy) = self.envoys.get_mut(request.envoy.0) {
-                envoy.waiting = envoy.waiting.saturating_sub(1);
-                envoy.settle(&request);
-            }
-        }
+        let settled = joins.settle(self.reports, is_last);
         self.samples
             .find_threads(|seen| joins.thread(Place::of(seen), seen.exchange.begin_ns));
+        for request in settled {
+            self.settle(&request);
+        }
     }
 
     /// Counts a request where it belongs by now.

@@ -525,7 +525,7 @@ fn requests_that_sockets_see_as_well_say_how_long_they_waited_and_in_which_threa
     tracker.at_sockets(seen, EPOCH + 1_000);
     let table = tracker.finish(BEGIN + 2 * SECOND);
     let joined = table.logged.as_ref().unwrap().envoys[0].joined.unwrap();
-    assert_eq!((joined.ends, joined.joined), (4, 2));
+    assert_eq!((joined.ends, joined.joined, joined.requests), (4, 2, 1));
     assert_eq!((joined.confirmed, joined.contradicted), (0, 0));
     let sidecar = &table.sidecars[0];
     assert_eq!((sidecar.requests_in, sidecar.unmatched_in), (2, 0));
