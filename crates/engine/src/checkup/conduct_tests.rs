@@ -94,6 +94,7 @@ async fn ended(checkups: &Checkups, id: &str) -> Checkup {
 async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() {
     let folder = tempfile::tempdir().unwrap();
     let checkups = open(folder.path(), None);
+    let began = Instant::now();
     let created = checkups.create(&request()).await.unwrap();
     assert_eq!(created.state, CheckupState::Running);
     assert_eq!(
@@ -118,11 +119,9 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
     let own = record.observed.processes.iter();
     let mut own = own.filter(|process| process.key.pid == std::process::id());
     let own = own.next().expect("the own process was observed");
-    let window_ns = own.to_ns - own.from_ns;
-    assert!(
-        (500_000_000..60_000_000_000).contains(&window_ns),
-        "{window_ns}"
-    );
+    // Beside compilers it may have begun when most of its second was over.
+    let window = Duration::from_nanos(own.to_ns - own.from_ns);
+    assert!(!window.is_zero() && window < began.elapsed(), "{window:?}");
     assert!(!own.threads.is_empty());
 
     // A second one has a name of its own.
