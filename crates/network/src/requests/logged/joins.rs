@@ -108,7 +108,7 @@ struct Seen {
 
 #[derive(Debug, Default)]
 pub(super) struct Joins {
-    /// In the order of their begins when they are looked through.
+    /// Those of a connection in the order of their begins.
     at_sockets: HashMap<Place, Vec<Seen>, RandomState>,
     kept: usize,
     /// With the report before which they came.
