@@ -87,6 +87,11 @@ impl Lookups {
         let _unheard = self.questions.send(Question::Owner(owner));
     }
 
+    /// Whether an answer about connections is to come.
+    pub(super) fn is_looking(&self) -> bool {
+        self.is_looking
+    }
+
     /// Whether connections may be asked for: reading the sockets of the node takes a twentieth of a CPU at most.
     pub(super) fn is_free(&self) -> bool {
         !self.is_looking && Instant::now() >= self.not_before

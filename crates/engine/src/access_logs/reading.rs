@@ -6,6 +6,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::RecvTimeoutError,
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -25,9 +26,13 @@ use super::{
 
 /// How often is looked whether the task is over.
 const TICK: Duration = Duration::from_millis(100);
+/// How often is looked whether an answer has come that is waited for.
+const SHORTLY: Duration = Duration::from_millis(10);
 /// How long entries of what was over before the end are waited for: Envoy sends what it holds each second, and its clock may be a
 /// little behind.
 const LATE: Duration = Duration::from_millis(2_500);
+/// Most that the last look at processes and sockets is waited for.
+const LAST_LOOK: Duration = Duration::from_secs(3);
 /// How often the sockets of Envoys' connections are looked at.
 const SOCKETS_EVERY: Duration = Duration::from_secs(5);
 /// Messages that are kept until it is known whose they are. Those that are more are nobody's.
@@ -224,6 +229,10 @@ impl Reading {
     fn look(&mut self) {
         self.take_waiting();
         self.look_at_connections();
+        self.ask_what_is_missing();
+    }
+
+    fn ask_what_is_missing(&mut self) {
         let missing = missing(&self.logs.report());
         for (owner, known) in &self.envoys {
             if let (Owner::Process(process), Known::Envoy(Some(id))) = (owner, known) {
@@ -250,6 +259,26 @@ impl Reading {
         }
     }
 
+    /// Has those looked for that are not known at the end, whatever it costs, and waits until that is answered.
+    fn look_a_last_time(&mut self) {
+        let until = Instant::now() + LAST_LOOK;
+        while Instant::now() < until {
+            self.take_answers();
+            self.take_waiting();
+            if !self.lookups.is_looking() {
+                // Each is asked for a few times.
+                let unknown = self.tracker.unknown_ends();
+                if !unknown.is_empty() {
+                    let sockets = self.tracker.own_sockets();
+                    self.lookups.ask(unknown, sockets);
+                } else if self.waiting.is_empty() {
+                    return;
+                }
+            }
+            thread::sleep(SHORTLY);
+        }
+    }
+
     fn read_sockets(&mut self) {
         let next = |sockets: &mut Sockets| sockets.chunks.try_recv().ok();
         while let Some(chunk) = self.sockets.as_mut().and_then(next) {
@@ -269,7 +298,8 @@ impl Reading {
 
     /// The last result: what was over before the end, and everything that sockets have shown.
     fn finish(mut self) {
-        self.look();
+        self.look_a_last_time();
+        self.ask_what_is_missing();
         if let Some(sockets) = &mut self.sockets {
             sockets.stop = None;
         }
