@@ -1,8 +1,8 @@
 //! Which processes of this node are at the other ends of Envoys' connections.
 
-use profiler_host::{process::ProcessTable, sockets::Owners};
+use profiler_host::{envoy_admin::is_envoy, process::ProcessTable, sockets::Owners};
 use profiler_model::{Address, Endpoint, Process, ProcessKey};
-use profiler_network::requests::UnknownEnd;
+use profiler_network::requests::{OtherEnd, UnknownEnd};
 
 use super::peers::{self, Listings, Sought};
 
@@ -12,7 +12,7 @@ pub(super) fn find(
     listings: &Listings,
     table: &ProcessTable,
     owners: &mut Owners,
-) -> Vec<Option<Endpoint>> {
+) -> Vec<Option<OtherEnd>> {
     let sought: Vec<Sought> = ends
         .iter()
         .map(|end| Sought {
@@ -22,7 +22,13 @@ pub(super) fn find(
             may_listen: !end.is_client,
         })
         .collect();
-    let process = |key: Option<ProcessKey>| Some(endpoint(&*table.process(key?)?));
+    let process = |key: Option<ProcessKey>| {
+        let process = table.process(key?)?;
+        Some(OtherEnd {
+            process: endpoint(&process),
+            may_report: is_envoy(&process),
+        })
+    };
     let found = peers::find(&sought, listings, table, owners);
     found.into_iter().map(process).collect()
 }

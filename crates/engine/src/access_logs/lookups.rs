@@ -14,7 +14,7 @@ use profiler_host::{
     sockets::{NamespacePath, Owners},
 };
 use profiler_model::{Endpoint, ProcessKey, Target};
-use profiler_network::requests::{OwnSocket, SocketNow, UnknownEnd};
+use profiler_network::requests::{OtherEnd, OwnSocket, SocketNow, UnknownEnd};
 
 use super::{
     COST_FACTOR,
@@ -41,7 +41,7 @@ pub(super) enum Answer {
 /// What was found of those that were asked for.
 #[derive(Debug)]
 pub(super) struct Connections {
-    pub(super) ends: Vec<(UnknownEnd, Endpoint)>,
+    pub(super) ends: Vec<(UnknownEnd, OtherEnd)>,
     pub(super) sockets: Vec<(OwnSocket, SocketNow)>,
     /// When others may be asked for.
     not_before: Instant,

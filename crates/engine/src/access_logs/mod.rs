@@ -18,6 +18,7 @@ mod governor;
 mod ledger;
 mod lookups;
 mod merge;
+mod messages;
 mod metrics;
 mod peers;
 mod reading;

@@ -1,15 +1,17 @@
 //! One task that takes requests from access logs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
-        mpsc::RecvTimeoutError,
+        mpsc::TryRecvError,
     },
     thread,
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use profiler_clock::{monotonic_ns, monotonic_zero_ns, wall_ns};
 use profiler_model::{EdgeTable, EnvoyLogs, ProcessKey, RequestTable};
 use profiler_network::requests::{EnvoyId, LogTracker, Missing};
@@ -21,13 +23,16 @@ use super::{
     book::Owner,
     lookups::{Answer, Found, Lookups},
     merge::merge,
+    receiver::{Service, read_again},
     subscribers::{Came, Subscription},
 };
 
-/// How often is looked whether the task is over.
+/// How often is looked for messages whose senders were not known.
 const TICK: Duration = Duration::from_millis(100);
-/// How often is looked whether an answer has come that is waited for.
+/// How often is looked for messages, and for answers that are waited for.
 const SHORTLY: Duration = Duration::from_millis(10);
+/// Messages that are taken until something else is looked at.
+const AT_ONCE: usize = 64;
 /// How long entries of what was over before the end are waited for: Envoy sends what it holds each second, and its clock may be a
 /// little behind.
 const LATE: Duration = Duration::from_millis(2_500);
@@ -59,10 +64,19 @@ impl Sockets {
     }
 }
 
+/// A message that waits. Its entries are read once more then: they take four times its memory.
+#[derive(Debug)]
+struct Waiting {
+    whose: Arc<OnceLock<Owner>>,
+    kind: Service,
+    message: Bytes,
+    entries: u64,
+}
+
 /// What is known of one who sends.
 #[derive(Clone, Copy, Debug)]
 enum Known {
-    /// It is being looked for.
+    /// It is being looked for, or not known whose the connection is.
     Asked,
     NotOfTarget,
     /// `None`: there was no room.
@@ -81,7 +95,7 @@ pub(super) struct Reading {
     /// What is over later does not count.
     until_ns: u64,
     /// Of which it is not known whose they are.
-    waiting: Vec<Came>,
+    waiting: VecDeque<Waiting>,
     /// When sockets are looked at next.
     sockets_due: Instant,
     envoys: HashMap<Owner, Known>,
@@ -106,7 +120,7 @@ impl Reading {
             sockets,
             tracker,
             until_ns: u64::MAX,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             sockets_due: Instant::now(),
             envoys: HashMap::new(),
             notes: Vec::new(),
@@ -121,10 +135,10 @@ impl Reading {
         let mut again = Instant::now();
         let mut end: Option<Instant> = None;
         loop {
-            match self.subscription.came.recv_timeout(TICK) {
-                Ok(came) => self.take(came),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            match self.take_messages() {
+                Ok(()) => {}
+                Err(TryRecvError::Empty) => thread::sleep(SHORTLY),
+                Err(TryRecvError::Disconnected) => break,
             }
             self.take_answers();
             if Instant::now() >= again {
@@ -157,30 +171,51 @@ impl Reading {
         self.finish();
     }
 
+    /// Takes what has come, or a part of that. An error: nothing more has. It is looked for now and then, because being woken by each message
+    /// costs both sides as much as some of its entries.
+    fn take_messages(&mut self) -> Result<(), TryRecvError> {
+        for _ in 0..AT_ONCE {
+            let came = self.subscription.came.try_recv()?;
+            self.take(came);
+        }
+        Ok(())
+    }
+
     fn take(&mut self, came: Came) {
-        let known = came.whose.get().map(|owner| {
-            let known = self.envoys.get(owner).copied();
-            known.unwrap_or_else(|| {
-                self.lookups.ask_owner(owner.clone());
-                self.envoys.insert(owner.clone(), Known::Asked);
-                Known::Asked
-            })
-        });
-        match known {
-            None | Some(Known::Asked) => {
-                if self.waiting.len() >= MOST_WAITING {
-                    let oldest = self.waiting.remove(0);
-                    self.tracker.left_out += oldest.entries.len() as u64;
+        match self.known(&came.whose) {
+            Known::Asked => {
+                if self.waiting.len() >= MOST_WAITING
+                    && let Some(oldest) = self.waiting.pop_front()
+                {
+                    self.tracker.left_out += oldest.entries;
                 }
-                self.waiting.push(came);
+                self.waiting.push_back(Waiting {
+                    whose: came.whose,
+                    kind: came.read.kind,
+                    message: came.read.message.clone(),
+                    entries: came.read.entries.len() as u64,
+                });
             }
-            Some(Known::NotOfTarget) => {}
-            Some(Known::Envoy(id)) => {
-                for entry in came.entries.iter() {
+            Known::NotOfTarget => {}
+            Known::Envoy(id) => {
+                for entry in &came.read.entries {
                     self.tracker.take(id, entry, self.until_ns);
                 }
             }
         }
+    }
+
+    /// What is known of somebody. Who has just been found is looked for.
+    fn known(&mut self, whose: &OnceLock<Owner>) -> Known {
+        let Some(owner) = whose.get() else {
+            return Known::Asked;
+        };
+        if let Some(known) = self.envoys.get(owner) {
+            return *known;
+        }
+        self.lookups.ask_owner(owner.clone());
+        self.envoys.insert(owner.clone(), Known::Asked);
+        Known::Asked
     }
 
     fn take_answers(&mut self) {
@@ -195,8 +230,8 @@ impl Reading {
                     self.envoys.insert(owner, Known::Envoy(id));
                 }
                 Answer::Connections(found) => {
-                    for (end, process) in found.ends {
-                        self.tracker.found(&end, process);
+                    for (end, other) in found.ends {
+                        self.tracker.found(&end, other);
                     }
                     for (socket, now) in found.sockets {
                         self.tracker.saw(&socket, now);
@@ -220,8 +255,17 @@ impl Reading {
 
     /// Takes what is known to be somebody's by now.
     fn take_waiting(&mut self) {
-        for came in std::mem::take(&mut self.waiting) {
-            self.take(came);
+        for _ in 0..self.waiting.len() {
+            let Some(message) = self.waiting.pop_front() else {
+                return;
+            };
+            match self.known(&message.whose) {
+                Known::Asked => self.waiting.push_back(message),
+                Known::NotOfTarget => {}
+                Known::Envoy(id) => read_again(message.kind, &message.message, |entry| {
+                    self.tracker.take(id, &entry, self.until_ns);
+                }),
+            }
         }
     }
 
@@ -308,7 +352,7 @@ impl Reading {
         while let Some(chunk) = self.sockets.as_mut().and_then(next) {
             self.take_of_sockets(chunk);
         }
-        let nobodys = self.waiting.iter().map(|came| came.entries.len() as u64);
+        let nobodys = self.waiting.iter().map(|message| message.entries);
         self.tracker.left_out += nobodys.sum::<u64>();
         let is_of_target = |known: &Known| matches!(known, Known::Envoy(_));
         if self.sockets.is_none() && !self.envoys.values().any(is_of_target) {

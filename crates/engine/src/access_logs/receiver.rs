@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     HeaderMap, Method, Request, Response,
@@ -34,11 +34,16 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::timeout,
+    time::{timeout, timeout_at},
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{batch::Batch, book::Book};
+use super::{
+    batch::Batch,
+    book::Book,
+    messages::{INVALID_ARGUMENT, PREFIX, Pieces, RESOURCE_EXHAUSTED, Refusal, UNIMPLEMENTED},
+    subscribers::Read,
+};
 
 const STREAM: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs";
 const EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
@@ -58,20 +63,12 @@ const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(20);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may take to its first call. Envoy makes one when it has something to say.
 const FIRST_CALL: Duration = Duration::from_secs(10);
-/// How long a message may take from its first byte to its last.
-const MESSAGE: Duration = Duration::from_secs(10);
-/// A flag for compression and the length, before each message.
-const PREFIX: usize = 5;
 /// Bytes of messages that have not come whole, of a connection and of all. Streams that need more are ended.
 const MOST_HELD_OF_CONNECTION: usize = 8 << 20;
 const MOST_HELD: usize = 64 << 20;
 
-/// Numbers of gRPC.
+/// Of gRPC: nothing went wrong.
 const OK: u16 = 0;
-const INVALID_ARGUMENT: u16 = 3;
-const DEADLINE_EXCEEDED: u16 = 4;
-const RESOURCE_EXHAUSTED: u16 = 8;
-const UNIMPLEMENTED: u16 = 12;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -214,12 +211,7 @@ async fn answer(request: Request<Incoming>, connection: &Arc<Connection>) -> Ans
         );
     }
     let _open = OpenStream::new(number, shared);
-    let mut messages = Messages {
-        body: request.into_body(),
-        read: BytesMut::new(),
-        held: 0,
-        connection: Arc::clone(connection),
-    };
+    let mut messages = Messages::new(request.into_body(), connection);
     let refusal = loop {
         wait_for_turn(shared).await;
         match messages.next().await {
@@ -243,20 +235,38 @@ async fn answer(request: Request<Incoming>, connection: &Arc<Connection>) -> Ans
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Service {
+pub(super) enum Service {
     Stream,
     Export,
+}
+
+/// Reads the entries of a message that was read before.
+pub(super) fn read_again(kind: Service, message: &Bytes, mut take: impl FnMut(Entry)) {
+    let limits = Limits::default();
+    // It was understood then.
+    let _understood = match kind {
+        Service::Stream => decode(message, &limits, &mut take).map(|_decoded| ()),
+        Service::Export => {
+            decode_records(message, &limits, |_from, entry| take(entry)).map(|_counts| ())
+        }
+    };
 }
 
 /// Reads the entries of a message, or counts them.
 fn take(kind: Service, message: &Bytes, number: u64, shared: &Shared) -> Result<(), String> {
     let mut batch = Batch::default();
     let mut identifier = None;
-    let mut entries = Vec::new();
     let (stage, is_wanted) = {
         let book = shared.book.lock();
         (book.governor.stage(), !book.subscribers.is_empty())
     };
+    let mut entries = Vec::new();
+    if is_wanted && kind == Service::Stream && stage == AccessLogStage::Full {
+        // What is no message is refused below.
+        let count = count_entries(message).map_or(0, |count| count.http + count.tcp);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        entries.reserve_exact(count.min(shared.limits.entries));
+    }
     let mut read = |entry: Entry| {
         batch.take(&entry);
         if is_wanted {
@@ -294,7 +304,12 @@ fn take(kind: Service, message: &Bytes, number: u64, shared: &Shared) -> Result<
     if let Some(whose) = book.whose(number).filter(|_| is_wanted) {
         let unread = batch.entries() - entries.len() as u64;
         book.subscribers.leave_out(unread);
-        book.subscribers.hand_out(&whose, entries);
+        let message = Read {
+            kind,
+            message: message.clone(),
+            entries,
+        };
+        book.subscribers.hand_out(&whose, message);
     }
     let now = Instant::now();
     book.governor.came(batch.entries(), now, thread_cpu_ns());
@@ -338,26 +353,11 @@ impl Drop for OpenStream {
     }
 }
 
-/// Why a stream is ended by the server.
-struct Refusal {
-    status: u16,
-    why: String,
-}
-
-impl Refusal {
-    fn cut() -> Self {
-        Self {
-            status: INVALID_ARGUMENT,
-            why: "the stream ended within a message".to_owned(),
-        }
-    }
-}
-
 /// Messages of a stream, one after the other.
 struct Messages {
     body: Incoming,
-    read: BytesMut,
-    /// What of it counts as held.
+    pieces: Pieces,
+    /// What of them counts as held.
     held: usize,
     connection: Arc<Connection>,
 }
@@ -369,6 +369,15 @@ impl Drop for Messages {
 }
 
 impl Messages {
+    fn new(body: Incoming, connection: &Arc<Connection>) -> Self {
+        Self {
+            body,
+            pieces: Pieces::new(connection.shared.limits.message_bytes),
+            held: 0,
+            connection: Arc::clone(connection),
+        }
+    }
+
     /// Counts so many bytes as held.
     fn hold(&mut self, bytes: usize) {
         let Connection { held, shared, .. } = &*self.connection;
@@ -381,48 +390,26 @@ impl Messages {
 
     /// The next message; `None`: there is none any more.
     async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
-        while self.read.len() < PREFIX {
-            if !self.read_more().await? {
-                return if self.read.is_empty() {
+        loop {
+            let message = self.pieces.take()?;
+            self.hold(self.pieces.len());
+            if message.is_some() {
+                return Ok(message);
+            }
+            let has_more = match self.pieces.due() {
+                None => self.read_more().await?,
+                Some(due) => {
+                    let more = timeout_at(due.into(), self.read_more()).await;
+                    more.map_err(|_late| Refusal::late())??
+                }
+            };
+            if !has_more {
+                return if self.pieces.len() == 0 {
                     Ok(None)
                 } else {
                     Err(Refusal::cut())
                 };
             }
-        }
-        let is_compressed = self.read.get_u8() != 0;
-        let length = usize::try_from(self.read.get_u32()).unwrap_or(usize::MAX);
-        if is_compressed {
-            return Err(Refusal {
-                status: UNIMPLEMENTED,
-                why: "compressed messages are not read: switch compression off".to_owned(),
-            });
-        }
-        let limit = self.connection.shared.limits.message_bytes;
-        if length > limit {
-            return Err(Refusal {
-                status: RESOURCE_EXHAUSTED,
-                why: format!(
-                    "a message of {length} bytes, more than {limit}: lower buffer_size_bytes"
-                ),
-            });
-        }
-        let rest = async {
-            while self.read.len() < length {
-                if !self.read_more().await? {
-                    return Err(Refusal::cut());
-                }
-            }
-            let message = self.read.split_to(length).freeze();
-            self.hold(self.read.len());
-            Ok(message)
-        };
-        match timeout(MESSAGE, rest).await {
-            Ok(message) => message.map(Some),
-            Err(_late) => Err(Refusal {
-                status: DEADLINE_EXCEEDED,
-                why: format!("a message took more than {} s", MESSAGE.as_secs()),
-            }),
         }
     }
 
@@ -437,8 +424,8 @@ impl Messages {
                 why: error.to_string(),
             })?;
             if let Ok(data) = frame.into_data() {
-                self.read.extend_from_slice(&data);
-                self.hold(self.read.len());
+                self.pieces.put(data);
+                self.hold(self.pieces.len());
                 let Connection { held, shared, .. } = &*self.connection;
                 if held.load(Ordering::Relaxed) > MOST_HELD_OF_CONNECTION
                     || shared.held.load(Ordering::Relaxed) > MOST_HELD

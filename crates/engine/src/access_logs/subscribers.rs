@@ -6,19 +6,28 @@ use std::sync::{
     mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
 };
 
+use bytes::Bytes;
 use profiler_access_logs::Entry;
 
-use super::book::Owner;
+use super::{book::Owner, receiver::Service};
 
 /// Messages that wait for one who takes them. Each is at most some hundred kilobytes, as Envoy's buffers are.
-const MOST_WAITING: usize = 256;
+const MOST_WAITING: usize = 512;
 
-/// Entries of one message.
+/// A message and its entries.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) kind: Service,
+    pub(super) message: Bytes,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A message of somebody.
 #[derive(Clone, Debug)]
 pub(super) struct Came {
-    /// Whose they are, once that is known.
+    /// Whose it is, once that is known.
     pub(super) whose: Arc<OnceLock<Owner>>,
-    pub(super) entries: Arc<Vec<Entry>>,
+    pub(super) read: Arc<Read>,
 }
 
 /// Gets entries until it is dropped.
@@ -58,11 +67,11 @@ impl Subscribers {
     }
 
     /// Never waits: the receiver goes on whatever a task does.
-    pub(super) fn hand_out(&mut self, whose: &Arc<OnceLock<Owner>>, entries: Vec<Entry>) {
-        let count = entries.len() as u64;
+    pub(super) fn hand_out(&mut self, whose: &Arc<OnceLock<Owner>>, read: Read) {
+        let count = read.entries.len() as u64;
         let came = Came {
             whose: Arc::clone(whose),
-            entries: Arc::new(entries),
+            read: Arc::new(read),
         };
         self.0
             .retain(|(to, left_out)| match to.try_send(came.clone()) {
@@ -80,21 +89,29 @@ impl Subscribers {
 mod tests {
     use super::*;
 
+    fn read(entries: usize) -> Read {
+        Read {
+            kind: Service::Stream,
+            message: Bytes::new(),
+            entries: vec![Entry::default(); entries],
+        }
+    }
+
     #[test]
     fn who_does_not_take_loses_and_knows_how_much() {
         let mut all = Subscribers::default();
         let (one, other) = (all.add(), all.add());
         for _ in 0..MOST_WAITING + 2 {
-            all.hand_out(&Arc::default(), vec![Entry::default(); 3]);
+            all.hand_out(&Arc::default(), read(3));
             let came = one.came.try_recv().unwrap();
-            assert_eq!(came.entries.len(), 3);
+            assert_eq!(came.read.entries.len(), 3);
         }
         assert_eq!((one.left_out(), other.left_out()), (0, 6));
         drop(other);
-        all.hand_out(&Arc::default(), Vec::new());
+        all.hand_out(&Arc::default(), read(0));
         assert_eq!(all.0.len(), 1);
         drop(one);
-        all.hand_out(&Arc::default(), Vec::new());
+        all.hand_out(&Arc::default(), read(0));
         assert!(all.is_empty());
     }
 }

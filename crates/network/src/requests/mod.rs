@@ -29,7 +29,7 @@ pub use event::{ByteTotals, Drawn, PayloadEvent, PayloadPiece, Plaintext};
 pub use facts::{
     CaptureBytes, CaptureOrder, SocketFacts, SourceCounts, is_unix_end, shown_end, unix_end,
 };
-pub use logged::{EnvoyId, LogTracker, Missing, OwnSocket, SocketNow, UnknownEnd};
+pub use logged::{EnvoyId, LogTracker, Missing, OtherEnd, OwnSocket, SocketNow, UnknownEnd};
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;
 pub use tracker::{Tracker, TrackerOptions};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::edges::{EdgeOfConnection, HttpEnd};
+use foldhash::fast::RandomState;
 use profiler_protocols::Protocol;
 
 use super::{
@@ -116,7 +117,7 @@ pub(super) struct Sampling {
 
 #[derive(Debug, Default)]
 pub(super) struct Operations {
-    edges: HashMap<SharedEdge, EdgeCounts>,
+    edges: HashMap<SharedEdge, EdgeCounts, RandomState>,
     /// Bytes of the connections of each edge, captured or not. At most [`MAX_EDGES`].
     traffic: HashMap<EdgeKey, Coverage>,
     /// Requests that the kernel counted. At most [`MAX_EDGES`].

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use profiler_model::{EdgeKey, RequestSample, SampleReason};
 use profiler_protocols::{Exchange, Outcome};
 
@@ -33,7 +34,7 @@ pub enum Keep {
 pub(super) struct Samples {
     keep: Keep,
     rules: Rules,
-    windows: HashMap<SharedEdge, Windows>,
+    windows: HashMap<SharedEdge, Windows, RandomState>,
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     pub(super) left_out: u64,
@@ -67,7 +68,7 @@ impl Samples {
         Self {
             keep,
             rules,
-            windows: HashMap::new(),
+            windows: HashMap::default(),
             kept: VecDeque::new(),
             kept_bytes: 0,
             left_out: 0,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use profiler_model::{EdgeKey, RequestSpan, RequestTimeline};
 use profiler_protocols::Outcome;
 
@@ -20,7 +21,7 @@ pub(super) struct Timeline {
     width_ns: u64,
     all: Vec<RequestSpan>,
     /// At most [`MAX_EDGES`].
-    edges: HashMap<SharedEdge, Vec<RequestSpan>>,
+    edges: HashMap<SharedEdge, Vec<RequestSpan>, RandomState>,
     /// An edge had no room: no other one gets any, as its first requests may be missing.
     is_full: bool,
 }
@@ -31,7 +32,7 @@ impl Timeline {
             begin_ns,
             width_ns: FIRST_WIDTH_NS,
             all: Vec::new(),
-            edges: HashMap::new(),
+            edges: HashMap::default(),
             is_full: false,
         }
     }

@@ -115,10 +115,10 @@ impl Envoy {
             self.process.address = End::Ip(address.ip().to_canonical());
         }
         let details = text(&entry.response.details);
-        if !details.is_empty() {
-            let is_known = self.details.contains_key(&*details);
-            let has_room = is_known || self.details.len() < MAX_DETAILS;
-            let name = if has_room {
+        if let Some(count) = self.details.get_mut(&*details) {
+            *count += 1;
+        } else if !details.is_empty() {
+            let name = if self.details.len() < MAX_DETAILS {
                 bounded(&details)
             } else {
                 OTHER.to_owned()

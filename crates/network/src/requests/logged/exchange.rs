@@ -63,13 +63,13 @@ impl Halves {
                 // Filters may change bodies, and entries have only what the client sent and got.
                 request_size_known: false,
                 response_size_known: false,
+                method: inner.method.clone(),
+                route: inner.route.clone(),
+                path: inner.path.clone(),
+                authority: inner.authority.clone(),
+                trace: inner.trace.clone(),
                 // Calls of gRPC are passed on as such; else the entry does not tell what is spoken.
-                ..request(
-                    entry,
-                    call(entry).unwrap_or(Protocol::Http),
-                    begin_ns,
-                    raw_paths,
-                )
+                ..Exchange::new(call(entry).unwrap_or(Protocol::Http), begin_ns)
             }
         });
         Self { inner, outer }
@@ -81,7 +81,10 @@ fn request(entry: &Entry, protocol: Protocol, begin_ns: u64, raw_paths: bool) ->
     let kept = |bytes| Some(bounded(&text(bytes))).filter(|text| !text.is_empty());
     Exchange {
         method: kept(&own.method),
-        route: entry.route().map(|route| bounded(&route)),
+        route: entry.route().map(|mut route| {
+            route.truncate(route.floor_char_boundary(TEXT_BYTES));
+            route
+        }),
         path: raw_paths.then(|| entry.masked_path(TEXT_BYTES)).flatten(),
         authority: kept(&own.authority),
         trace: TraceIds {

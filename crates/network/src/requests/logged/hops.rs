@@ -110,6 +110,8 @@ struct Hop {
     /// The namespace of the Envoy that was met first.
     namespace: Option<u64>,
     tries: u8,
+    /// The other end is a process that is no Envoy.
+    is_known: bool,
     met: u64,
     used: u64,
     /// Of its server's entries.
@@ -179,6 +181,14 @@ pub struct UnknownEnd {
     pub namespace: Option<u64>,
 }
 
+/// The process at such an end.
+#[derive(Clone, Debug)]
+pub struct OtherEnd {
+    pub process: Endpoint,
+    /// It is an Envoy: entries of it may come.
+    pub may_report: bool,
+}
+
 /// What a request is counted as.
 #[derive(Debug)]
 pub(super) struct Settled {
@@ -226,6 +236,7 @@ impl Hops {
                 server: Side::Unknown,
                 namespace,
                 tries: 0,
+                is_known: false,
                 met: reports,
                 used: reports,
                 protocol: None,
@@ -273,9 +284,9 @@ impl Hops {
 
     /// Whether nothing more can be learnt of the connection.
     pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
-        self.kept
-            .get(&hop.0)
-            .is_some_and(|hop| hop.counted.is_some() || reports - hop.met >= patience)
+        self.kept.get(&hop.0).is_some_and(|hop| {
+            hop.is_known || hop.counted.is_some() || reports - hop.met >= patience
+        })
     }
 
     /// What a request that this side has seen is counted as. The first one fixes the edge, and the side at which requests count: that of
@@ -399,7 +410,7 @@ impl Hops {
     }
 
     /// An end is this process.
-    pub(super) fn found(&mut self, end: &UnknownEnd, process: Endpoint) {
+    pub(super) fn found(&mut self, end: &UnknownEnd, other: OtherEnd) {
         let Some(hop) = self.kept.get_mut(&end.hop.0) else {
             return;
         };
@@ -409,7 +420,8 @@ impl Hops {
             &mut hop.server
         };
         if *side == Side::Unknown {
-            *side = Side::Process(process);
+            *side = Side::Process(other.process);
+            hop.is_known = !other.may_report;
         }
     }
 

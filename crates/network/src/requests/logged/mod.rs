@@ -38,7 +38,7 @@ use exchange::Halves;
 use hops::{HopId, Hops};
 use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
 
-pub use hops::{OwnSocket, SocketNow, UnknownEnd};
+pub use hops::{OtherEnd, OwnSocket, SocketNow, UnknownEnd};
 pub use missing::Missing;
 
 /// Envoys that are told apart.
@@ -333,8 +333,8 @@ impl LogTracker {
     }
 
     /// An end is this process, on this node.
-    pub fn found(&mut self, end: &UnknownEnd, process: Endpoint) {
-        self.hops.found(end, process);
+    pub fn found(&mut self, end: &UnknownEnd, other: OtherEnd) {
+        self.hops.found(end, other);
     }
 
     /// Connections that Envoys opened and used lately, to look at their sockets.
@@ -361,7 +361,10 @@ impl LogTracker {
             let Some((since, seen)) = self.waiting.pop_front() else {
                 break;
             };
-            if self.reports - since >= PATIENCE {
+            let is_settled = self.hops.is_settled(seen.hop, self.reports, PATIENCE);
+            // All of them are kept in their order.
+            let is_next = is_settled && !self.samples.keeps_all();
+            if is_next || self.reports - since >= PATIENCE {
                 self.count(seen);
             } else {
                 self.waiting.push_back((since, seen));

@@ -125,6 +125,32 @@ fn operation(table: &RequestTable, ends: [Option<u32>; 2]) -> &Operation {
     one
 }
 
+fn other(pid: u32, may_report: bool) -> OtherEnd {
+    OtherEnd {
+        process: process(pid),
+        may_report,
+    }
+}
+
+/// Only an Envoy at the other end may tell of the same requests later.
+#[test]
+fn requests_wait_no_longer_when_the_other_end_is_no_envoy() {
+    for (may_report, is_counted) in [(false, true), (true, false)] {
+        let mut tracker = tracker();
+        let envoy = tracker.envoy(process(2), "node".to_owned(), Some(1));
+        tracker.take(envoy, &through_first(0), u64::MAX);
+        let ends = tracker.unknown_ends();
+        let client = ends.iter().find(|end| end.is_client).unwrap();
+        tracker.found(client, other(1, may_report));
+        let table = tracker.table(BEGIN + SECOND);
+        let counted = table.operations.iter().map(|one| one.tally.count);
+        assert_eq!(counted.sum::<u64>(), u64::from(is_counted));
+        // It is counted once.
+        let table = tracker.finish(BEGIN + 2 * SECOND);
+        assert_eq!(operation(&table, [Some(1), Some(2)]).tally.count, 1);
+    }
+}
+
 #[test]
 fn a_request_is_two_hops_and_what_lies_between() {
     let mut tracker = tracker();
@@ -140,7 +166,7 @@ fn a_request_is_two_hops_and_what_lies_between() {
         assert_eq!(end.namespace, Some(1));
         if end.is_client {
             assert_eq!(end.end, CLIENT.parse().unwrap());
-            tracker.found(end, process(1));
+            tracker.found(end, other(1, false));
         }
     }
     let table = tracker.finish(BEGIN + 2 * SECOND);
