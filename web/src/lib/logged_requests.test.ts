@@ -43,14 +43,13 @@ describe("an Envoy that reports requests", () => {
 
   it("says how many requests were found at sockets", () => {
     expect(joinedText(loggingEnvoy())).toBe("");
-    const text = (contradicted: number, ends = 2000) =>
-      joinedText(
-        loggingEnvoy({ joined: { ends, joined: 1999, confirmed: 1000, requests: 999, contradicted } }),
-      );
+    const text = (contradicted: number, ends = 2000, requests = 999) =>
+      joinedText(loggingEnvoy({ joined: { ends, joined: 1999, confirmed: 1000, requests, contradicted } }));
     expect(text(0, 0)).toBe("");
     expect(text(0)).toBe(
       "Both ends of 999 requests were found at sockets: their time in the proxy is that of the sockets. 99.95 % of 2,000 ends were found, 1,000 by the same x-request-id.",
     );
+    expect(text(0, 2000, 0)).toContain("Of no request both ends were found at sockets. 99.95 %");
     expect(text(3)).toContain("The times of 3 ends fit requests with other ids.");
   });
 

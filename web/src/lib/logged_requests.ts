@@ -46,7 +46,11 @@ export function joinedText({ joined }: LoggingEnvoy): string {
   const { ends, joined: found, confirmed, requests, contradicted } = joined;
   const others =
     contradicted === 0 ? "" : ` The times of ${count(contradicted)} ends fit requests with other ids.`;
-  return `Both ends of ${plural(requests, "request")} were found at sockets: their time in the proxy is that of the sockets. ${shareText(found, ends)} of ${count(ends)} ends were found, ${count(confirmed)} by the same x-request-id.${others}`;
+  const both =
+    requests === 0
+      ? "Of no request both ends were found at sockets."
+      : `Both ends of ${plural(requests, "request")} were found at sockets: their time in the proxy is that of the sockets.`;
+  return `${both} ${shareText(found, ends)} of ${count(ends)} ends were found, ${count(confirmed)} by the same x-request-id.${others}`;
 }
 
 interface PhaseText {

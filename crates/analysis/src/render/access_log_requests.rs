@@ -143,9 +143,12 @@ fn joined_text(joined: &LoggedJoin) -> String {
             thousands(count)
         ),
     };
+    let both = match requests {
+        0 => "no request".to_owned(),
+        requests => format!("{} requests", thousands(requests)),
+    };
     format!(
-        "found at sockets: both ends of {} requests; {:.2} % of {} ends, {} by the same x-request-id{others}",
-        thousands(requests),
+        "found at sockets: {:.2} % of {} ends, {} by the same x-request-id; both ends of {both}{others}",
         percent(joined, ends),
         thousands(ends),
         thousands(confirmed),

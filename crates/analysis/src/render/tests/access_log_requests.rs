@@ -59,7 +59,7 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             "",
             "access log of envoy[12] 10.0.0.9: 1,202,829 requests, 171 TCP connections",
             "  received 99.94 % of 1,203,441 requests; 612 are missing",
-            "  found at sockets: both ends of 1,199,390 requests; 99.95 % of 2,400,000 ends, 1,199,400 by the same x-request-id; the times of \
+            "  found at sockets: 99.95 % of 2,400,000 ends, 1,199,400 by the same x-request-id; both ends of 1,199,390 requests; the times of \
              2 fit requests with other ids",
             "  PHASE           mean      p50      p99",
             "  to_upstream  2.00 ms  2.00 ms  2.00 ms",
