@@ -65,7 +65,7 @@ fn pairs(mesh: &Mesh, unique: Unique, connections: u32) -> [Classes; 2] {
 fn numbers(seen: &Report, unique: Unique) -> HashMap<(String, u64), String> {
     let samples = seen.json["samples"].as_array().unwrap();
     let number = |sample: &Value| match unique {
-        Unique::Nothing => panic!("nothing tells requests apart"),
+        Unique::Nothing | Unique::RequestId => panic!("nothing of a sample tells requests apart"),
         Unique::Path => sample["path"].as_str().unwrap().to_owned(),
         Unique::UserAgent => {
             let headers = sample["headers"].as_array().unwrap();

@@ -11,7 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -23,7 +23,7 @@ use hyper::{
     client::conn::http2::{SendRequest, handshake},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use profiler_access_logs::count_entries;
+use profiler_access_logs::{Limits, decode};
 use profiler_tests::access_logs::{CONNECTED, Sent};
 use tokio::{
     net::TcpStream,
@@ -63,12 +63,28 @@ struct Options {
 type Messages = StreamBody<ReceiverStream<Result<Frame<Bytes>, Infallible>>>;
 
 /// The two fields of the recorded message, as they are encoded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Recorded {
     identifier: &'static [u8],
     list: &'static [u8],
+    /// Where its entries have the seconds of their start.
+    starts: Vec<usize>,
     /// Entries in the list.
     entries: u64,
+}
+
+/// A number as it is encoded.
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            encoded.push(low & 0x7f);
+            return encoded;
+        }
+        encoded.push(low | 0x80);
+    }
 }
 
 impl Recorded {
@@ -81,18 +97,39 @@ impl Recorded {
         let (identifier, list) = RECORDED
             .split_at_checked(3 + length)
             .context("the recorded message does not begin with its identifier")?;
-        let entries = count_entries(list)
-            .context("count the recorded entries")?
-            .http;
+        let mut starts = Vec::new();
+        let mut entries = 0;
+        let mut place = 0;
+        decode(&Bytes::from_static(list), &Limits::default(), |entry| {
+            entries += 1;
+            let seconds = entry.start_unix_ns.unwrap_or(0) / 1_000_000_000;
+            // Field 1 of a timestamp.
+            let encoded = [vec![0x08], varint(seconds)].concat();
+            let rest = list.get(place..).unwrap_or_default();
+            let found = rest
+                .windows(encoded.len())
+                .position(|window| window == encoded);
+            if let Some(found) = found {
+                starts.push(place + found + 1);
+                place += found + encoded.len();
+            }
+        })
+        .context("decode the recorded entries")?;
         ensure!(entries > 0, "the recorded message has no entries");
+        ensure!(
+            starts.len() as u64 == entries,
+            "{} of {entries} recorded entries have a start",
+            starts.len()
+        );
         Ok(Self {
             identifier,
             list,
+            starts,
             entries,
         })
     }
 
-    /// A message of gRPC with this many lists. Envoy names itself in the first of a stream alone.
+    /// A message of gRPC with this many lists, whose requests have begun just now. Envoy names itself in the first of a stream alone.
     fn message(&self, is_first: bool, lists: usize) -> Result<Bytes> {
         let identifier = if is_first { self.identifier } else { &[] };
         let length = identifier.len() + lists * self.list.len();
@@ -100,8 +137,16 @@ impl Recorded {
         let mut message = vec![0];
         message.extend_from_slice(&length.to_be_bytes());
         message.extend_from_slice(identifier);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        // As long as that of the recording until the year 3058.
+        let now = varint(now);
         for _ in 0..lists {
+            let begin = message.len();
             message.extend_from_slice(self.list);
+            for start in &self.starts {
+                let seconds = message.get_mut(begin + start..begin + start + now.len());
+                seconds.context("a start at the end")?.copy_from_slice(&now);
+            }
         }
         Ok(Bytes::from(message))
     }
@@ -187,8 +232,10 @@ async fn open(
 impl Stream {
     async fn ended(mut self) -> Result<()> {
         let answer: Response<Incoming> = self.sender.send_request(self.request).await?;
-        let body = answer.into_body().collect().await?;
-        let trailers = body.trailers().context("the agent sent no status")?;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await?;
+        // A server that sends nothing else has it in the head.
+        let trailers = body.trailers().unwrap_or(&head.headers);
         let text = |name| trailers.get(name).and_then(|value| value.to_str().ok());
         let status = text("grpc-status").unwrap_or("none");
         let why = text("grpc-message").unwrap_or_default();
@@ -217,11 +264,11 @@ impl Replay {
 
     async fn fast(&self, sender: &mpsc::Sender<Result<Frame<Bytes>, Infallible>>) -> Result<()> {
         let began = Instant::now();
-        let mut message = self.recorded.message(true, TOGETHER)?;
-        let further = self.recorded.message(false, TOGETHER)?;
+        let mut is_first = true;
         while began.elapsed() < self.options.duration {
+            let message = self.recorded.message(is_first, TOGETHER)?;
             self.pass(sender, message, TOGETHER).await?;
-            message = further.clone();
+            is_first = false;
         }
         Ok(())
     }

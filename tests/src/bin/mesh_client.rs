@@ -240,10 +240,13 @@ type Sender = http1::SendRequest<Empty<Bytes>>;
 async fn exchange(options: &Options, number: u64, kept: &mut Option<Sender>) -> Result<bool> {
     let url = &options.url;
     let (mut path, mut user_agent) = (url.path().to_owned(), "mesh-client".to_owned());
+    let mut request_id = None;
     match options.unique {
         Unique::Nothing => {}
         Unique::Path => path = format!("{path}/{number}"),
         Unique::UserAgent => user_agent = format!("{user_agent}/{number}"),
+        // What Envoy writes into an id that has this form does not change it.
+        Unique::RequestId => request_id = Some(format!("00000000-0000-4000-8000-{number:012x}")),
     }
     let authority = url.authority().context("the URL names no server")?.as_str();
     let mut sender = match kept.take() {
@@ -256,10 +259,13 @@ async fn exchange(options: &Options, number: u64, kept: &mut Option<Sender>) -> 
             sender
         }
     };
-    let request = Request::get(path)
+    let mut request = Request::get(path)
         .header("host", authority)
-        .header("user-agent", user_agent)
-        .body(Empty::new())?;
+        .header("user-agent", user_agent);
+    if let Some(request_id) = request_id {
+        request = request.header("x-request-id", request_id);
+    }
+    let request = request.body(Empty::new())?;
     let response = sender.send_request(request).await?;
     let good = response.status().is_success();
     let mut body = response.into_body();

@@ -18,6 +18,8 @@ pub enum Unique {
     Path,
     /// The name of the client, which is not used to match requests: `mesh-client/1`, ...
     UserAgent,
+    /// `x-request-id`: `00000000-0000-4000-8000-000000000001`, ...
+    RequestId,
 }
 
 /// A load over connections of its own.

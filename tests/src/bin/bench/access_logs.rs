@@ -1,20 +1,19 @@
 //! What receiving access logs costs the agent, and a collector of OpenTelemetry that drops them: CPU time and memory, a process for each run.
-//! Every entry that was sent must have come. With `--requests` a real Envoy's requests are counted instead.
+//! Every entry that was sent must have come. `--only` has what a real Envoy shows instead.
+
+#[path = "access_log_envoy.rs"]
+mod envoy;
 
 use std::{fs, net::TcpStream, path::Path, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use profiler_tests::{
     access_logs::{CONNECTED, Sent},
     agent::{Agent, ServeOptions},
     cleanup::scratch_directory,
     paths,
-    peers::{
-        free_port, h2load,
-        logging_envoy::{self, Logger, LoggingEnvoy},
-        nginx::{Nginx, Speaks},
-    },
+    peers::free_port,
     process::{Launch, Running},
     soak::{cpu_seconds, resident_mb},
     wait::{wait_for, wait_until},
@@ -46,9 +45,26 @@ pub(crate) struct Options {
     /// Numbers of streams that entries come by at this rate
     #[arg(long, value_delimiter = ',', default_values_t = [500, 2_300])]
     streams: Vec<u32>,
-    /// Instead: as many requests through Envoy, each of which must count once
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    requests: Option<u32>,
+    /// What is measured
+    #[arg(long, value_enum, default_value = "replay")]
+    only: Part,
+    /// Requests through Envoy: all of them, of `joins` for each number of connections
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    requests: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// What receiving costs, by messages that are sent again
+    Replay,
+    /// Whether each of the requests through Envoy counts once
+    Counts,
+    /// Whether entries are joined with the right requests at sockets, and the times of those
+    Joins,
+    /// What an Envoy's requests feel of an agent that gets more than it can read
+    Overload,
+    /// How long it takes until a request is in the table
+    Delay,
 }
 
 /// Who receives.
@@ -86,9 +102,16 @@ struct Run {
 }
 
 pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
-    if let Some(requests) = options.requests {
-        return counted(requests);
+    match options.only {
+        Part::Replay => replayed(options),
+        Part::Counts => envoy::counts(options.requests),
+        Part::Joins => envoy::joins(options.requests),
+        Part::Overload => envoy::overload(options.rounds, options.seconds),
+        Part::Delay => envoy::delay(),
     }
+}
+
+fn replayed(options: &Options) -> Result<Vec<Figure>> {
     let duration = Duration::from_secs(options.seconds);
     let fast = Setting {
         streams: FAST_STREAMS,
@@ -172,7 +195,7 @@ fn of(setting: &Setting, [agent, collector]: &[Vec<Run>; 2]) -> Vec<Figure> {
     figures
 }
 
-fn start_agent(port: u16) -> Result<Agent> {
+pub(super) fn start_agent(port: u16) -> Result<Agent> {
     Agent::start_with(ServeOptions {
         arguments: vec![format!("--access-logs=127.0.0.1:{port}")],
         ..ServeOptions::default()
@@ -225,13 +248,7 @@ fn measure(setting: &Setting, by: By) -> Result<Run> {
     let (folder, _guard) = scratch_directory("access-log-replay")?;
     let receiver = Receiver::start(by, port, &folder)?;
     let pid = receiver.pid();
-    let mut replay = Launch::new(&paths::own_program("access-log-replay")?, "replay", &folder)
-        .args([format!("--address=127.0.0.1:{port}")])
-        .args([format!("--streams={}", setting.streams)])
-        .args([format!("--rate={}", setting.rate)])
-        .args([format!("--duration={}s", setting.duration.as_secs())])
-        .start()?;
-    replay.wait_for_line(LIMIT, |line| (line == CONNECTED).then_some(()))?;
+    let mut replay = start_replay(setting, port, &folder)?;
     // The agent lists nobody before a first message.
     thread::sleep(QUIET);
     let resting_mb = resident_mb(pid)?;
@@ -256,6 +273,19 @@ fn measure(setting: &Setting, by: By) -> Result<Run> {
         resting_mb,
         most_mb,
     })
+}
+
+/// It sends as soon as it gets SIGUSR1.
+fn start_replay(setting: &Setting, port: u16, folder: &Path) -> Result<Running> {
+    let program = paths::own_program("access-log-replay")?;
+    let mut replay = Launch::new(&program, "replay", folder)
+        .args([format!("--address=127.0.0.1:{port}")])
+        .args([format!("--streams={}", setting.streams)])
+        .args([format!("--rate={}", setting.rate)])
+        .args([format!("--duration={}s", setting.duration.as_secs())])
+        .start()?;
+    replay.wait_for_line(LIMIT, |line| (line == CONNECTED).then_some(()))?;
+    Ok(replay)
 }
 
 fn most_while_running(pid: u32, replay: &mut Running) -> Result<f64> {
@@ -290,84 +320,12 @@ fn all_came(agent: &Agent, sent: Sent) -> Result<()> {
 }
 
 /// Of all rows: what has not found its process yet has one of its own.
-fn sum(agent: &Agent, name: &str) -> Result<u64> {
+pub(super) fn sum(agent: &Agent, name: &str) -> Result<u64> {
     let answer = agent.api.get_json(PATH)?;
     let rows = answer["envoys"].as_array().context("no list of Envoys")?;
     let of = |row: &Value| row[name].as_u64().with_context(|| format!("no {name}"));
     rows.iter().map(of).sum()
 }
-
-/// Requests through a real Envoy, as fast as they go: each entry that Envoy has sent counts once, and each request is an entry unless Envoy
-/// says that it dropped it.
-fn counted(requests: u32) -> Result<Vec<Figure>> {
-    const CONNECTIONS: u32 = 32;
-    const BUFFER: u32 = 262_144;
-    let (folder, _guard) = scratch_directory("access-log-count")?;
-    let port = free_port()?;
-    let agent = start_agent(port)?;
-    let nginx = Nginx::start(&folder, Speaks::Http1)?;
-    let envoy = LoggingEnvoy::start(
-        &folder,
-        &logging_envoy::Options {
-            version: "1.40.0",
-            logger: Logger::Grpc,
-            server: nginx.port,
-            http2: false,
-            sink: port,
-            buffer_bytes: BUFFER,
-            attributes: &[],
-            file: false,
-        },
-    )?;
-    let load = h2load::Load {
-        base: &format!("http://127.0.0.1:{}", envoy.port),
-        paths: &["/files/700", "/files/0"],
-        requests,
-        connections: CONNECTIONS,
-        streams: 1,
-        rate: None,
-        http1: true,
-        probed: false,
-    };
-    h2load::run(&folder, load)?;
-    let all = u64::from(requests);
-    let flushed = || envoy.counter("access_logs.grpc_access_log.grpc_entries_flushed");
-    let dropped = || envoy.counter("access_logs.grpc_access_log.logs_dropped");
-    wait_until("Envoy has sent everything", LIMIT, || {
-        let told = flushed().ok().zip(dropped().ok());
-        told.is_some_and(|(flushed, dropped)| flushed + dropped >= all)
-    })?;
-    let (flushed, dropped) = (flushed()?, dropped()?);
-    // For what is under way.
-    let _come = wait_until("all entries are counted", LIMIT, || {
-        sum(&agent, "received").is_ok_and(|received| received >= flushed)
-    });
-    let received = sum(&agent, "received")?;
-    let unknown = sum(&agent, "unknown")?;
-    let one = |name: &str, value: u64, target| -> Result<Figure> {
-        Ok(figure(name, "", vec![as_float(value)?], target))
-    };
-    Ok(vec![
-        one("requests", all, None)?,
-        one("entries that Envoy sent", flushed, None)?,
-        one("entries that Envoy dropped", dropped, None)?,
-        one("entries that the agent counted", received, None)?,
-        one(
-            "requests without an entry or a drop",
-            all.abs_diff(flushed + dropped),
-            NONE,
-        )?,
-        one(
-            "entries sent and counted apart",
-            flushed.abs_diff(received),
-            NONE,
-        )?,
-        one("entries that the agent calls unknown", unknown, NONE)?,
-    ])
-}
-
-/// None at all.
-const NONE: Option<Target> = Some(Target::Below(1.0));
 
 fn as_float(entries: u64) -> Result<f64> {
     Ok(f64::from(
