@@ -1,10 +1,10 @@
 //! Which processes of this node are at the other ends of Envoys' connections.
 
 use profiler_host::{envoy_admin::is_envoy, process::ProcessTable, sockets::Owners};
-use profiler_model::{Address, Endpoint, Process, ProcessKey};
+use profiler_model::{Address, Endpoint, Process};
 use profiler_network::requests::{OtherEnd, UnknownEnd};
 
-use super::peers::{self, Listings, Sought};
+use super::peers::{self, Holder, Listings, Sought};
 
 /// The processes of ends, in the order of `ends`. Blocks.
 pub(super) fn find(
@@ -22,11 +22,13 @@ pub(super) fn find(
             may_listen: !end.is_client,
         })
         .collect();
-    let process = |key: Option<ProcessKey>| {
-        let process = table.process(key?)?;
+    let process = |holder: Option<Holder>| {
+        let Holder { process, is_exact } = holder?;
+        let process = table.process(process)?;
         Some(OtherEnd {
             process: endpoint(&process),
-            may_report: is_envoy(&process),
+            // By one address alone it may be the application behind the sidecar that the connection was redirected to.
+            may_report: !is_exact || is_envoy(&process),
         })
     };
     let found = peers::find(&sought, listings, table, owners);

@@ -8,8 +8,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 pub(super) const PREFIX: usize = 5;
 /// How long a message may take from its first byte to its last.
 const MESSAGE: Duration = Duration::from_secs(10);
-/// Memory that a message may take before its bytes have come.
-const RESERVED: usize = 64 << 10;
+/// How many times what has just come of a message is reserved for its rest.
+const AHEAD: usize = 4;
 
 /// Numbers of gRPC.
 pub(super) const INVALID_ARGUMENT: u16 = 3;
@@ -64,9 +64,14 @@ impl Pieces {
         }
     }
 
-    /// Bytes that have come and were not taken.
-    pub(super) fn len(&self) -> usize {
-        self.part.len() + self.fresh.len()
+    /// Whether everything that has come was taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.part.is_empty() && self.fresh.is_empty()
+    }
+
+    /// Bytes of memory for what was not taken.
+    pub(super) fn held(&self) -> usize {
+        self.part.capacity() + self.fresh.len()
     }
 
     /// When the message has to be whole that has begun.
@@ -109,7 +114,7 @@ impl Pieces {
         if more.is_empty() {
             return;
         }
-        self.part.reserve(missing.min(RESERVED));
+        self.part.reserve(missing.min(more.len() * AHEAD));
         self.part.extend_from_slice(&more);
         self.due.get_or_insert_with(|| Instant::now() + MESSAGE);
     }
@@ -162,10 +167,9 @@ mod tests {
                     found.push(message);
                 }
                 // What has begun has to end.
-                assert_eq!(pieces.due().is_some(), pieces.len() > 0);
+                assert_eq!(pieces.due().is_none(), pieces.is_empty());
             }
             assert_eq!(found, messages, "pieces of {size} bytes");
-            assert_eq!(pieces.len(), 0);
         }
     }
 

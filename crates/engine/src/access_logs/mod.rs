@@ -184,8 +184,8 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
             let found = peers::find(&sought, &peers::list(table), table, &mut owners);
             not_before = Instant::now() + began.elapsed() * COST_FACTOR;
             let mut book = book.lock();
-            for ((number, _, _), process) in unknown.into_iter().zip(found) {
-                book.find(number, process);
+            for ((number, _, _), found) in unknown.into_iter().zip(found) {
+                book.find(number, found.map(|holder| holder.process));
             }
         }
         if !is_due {

@@ -43,13 +43,21 @@ pub(super) fn list(table: &ProcessTable) -> Listings {
     list_namespaces(table, Sources::default())
 }
 
+/// Who holds an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) process: ProcessKey,
+    /// By both addresses of the connection; otherwise it may be one to whom the end passes on what comes.
+    pub(super) is_exact: bool,
+}
+
 /// The processes that hold ends, in the order of `sought`. Blocks.
 pub(super) fn find(
     sought: &[Sought],
     listings: &Listings,
     table: &ProcessTable,
     owners: &mut Owners,
-) -> Vec<Option<ProcessKey>> {
+) -> Vec<Option<Holder>> {
     let sockets: Vec<(u32, &DiagSocket)> = listings
         .iter()
         .flat_map(|(namespace, listing)| {
@@ -69,18 +77,22 @@ pub(super) fn find(
         let is_near = |namespace: u32| !end.ip().is_loopback() || Some(namespace) == own;
         let there = by_local.get(&end).into_iter().flatten().copied();
         let there = there.filter(|(namespace, _)| is_near(*namespace));
-        let exact = other_end(there, one.end, one.other);
-        exact.or_else(|| listener(&sockets, own.filter(|_| one.may_listen)?, end))
+        let found = other_end(there, one.end, one.other);
+        found.or_else(|| listener(&sockets, own.filter(|_| one.may_listen)?, end))
     };
-    let places: Vec<Option<(u32, u64)>> = sought.iter().map(place).collect();
+    let places: Vec<Option<Place>> = sought.iter().map(place).collect();
     let wanted = places.iter().flatten();
-    let wanted: HashMap<u64, u32> = wanted
-        .map(|(namespace, inode)| (*inode, *namespace))
-        .collect();
+    let wanted: HashMap<u64, u32> = wanted.map(|place| (place.inode, place.namespace)).collect();
     owners.find(&wanted, table, &BTreeSet::new());
     let holders = owners.processes();
-    let process = |place: Option<(u32, u64)>| holders.get(&place?.1).copied();
-    places.into_iter().map(process).collect()
+    let holder = |place: Option<Place>| {
+        let Place {
+            inode, is_exact, ..
+        } = place?;
+        let process = *holders.get(&inode)?;
+        Some(Holder { process, is_exact })
+    };
+    places.into_iter().map(holder).collect()
 }
 
 /// Sockets of connections by their own address and the other one, in the order of `sought`.
@@ -117,13 +129,21 @@ pub(super) fn sockets(sought: &[OwnSocket], listings: &Listings) -> Vec<Option<S
     sought.iter().map(find).collect()
 }
 
+/// Where a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    namespace: u32,
+    inode: u64,
+    is_exact: bool,
+}
+
 /// The socket at the other end: the only one with both addresses. Where the address of this end was translated on the way, the only one
 /// with that address of its own. None where several could be it: whoever has a network namespace can give himself any address.
 fn other_end<'a>(
     sockets: impl Iterator<Item = (u32, &'a DiagSocket)>,
     peer: SocketAddr,
     local: SocketAddr,
-) -> Option<(u32, u64)> {
+) -> Option<Place> {
     let (peer, local) = (plain(peer), plain(local));
     let (mut exact, mut translated) = (Vec::new(), Vec::new());
     for (namespace, socket) in sockets {
@@ -137,20 +157,22 @@ fn other_end<'a>(
         };
         found.push((namespace, socket.inode));
     }
-    match (&exact[..], &translated[..]) {
-        ([one], _) => Some(*one),
-        ([], [one]) if !peer.ip().is_loopback() => Some(*one),
-        _ => None,
-    }
+    let is_exact = !exact.is_empty();
+    let (namespace, inode) = match (&exact[..], &translated[..]) {
+        ([one], _) => *one,
+        ([], [one]) if !peer.ip().is_loopback() => *one,
+        _ => return None,
+    };
+    Some(Place {
+        namespace,
+        inode,
+        is_exact,
+    })
 }
 
 /// The only socket of a namespace that listens at an address of it: the connection itself has ended, or has not been
 /// accepted.
-fn listener(
-    sockets: &[(u32, &DiagSocket)],
-    namespace: u32,
-    wanted: SocketAddr,
-) -> Option<(u32, u64)> {
+fn listener(sockets: &[(u32, &DiagSocket)], namespace: u32, wanted: SocketAddr) -> Option<Place> {
     let own = || sockets.iter().filter(|(inode, _)| *inode == namespace);
     let is_here = wanted.ip().is_loopback()
         || own().any(|(_, socket)| plain(socket.local).ip() == wanted.ip());
@@ -163,7 +185,11 @@ fn listener(
     });
     let inodes: HashSet<u64> = listening.map(|(_, socket)| socket.inode).collect();
     match inodes.into_iter().collect::<Vec<_>>()[..] {
-        [inode] if is_here => Some((namespace, inode)),
+        [inode] if is_here => Some(Place {
+            namespace,
+            inode,
+            is_exact: false,
+        }),
         _ => None,
     }
 }
@@ -198,7 +224,7 @@ mod tests {
 
     fn found(sockets: &[DiagSocket], peer: &str, local: &str) -> Option<u64> {
         let all = sockets.iter().map(|socket| (1, socket));
-        other_end(all, peer.parse().unwrap(), local.parse().unwrap()).map(|(_, inode)| inode)
+        other_end(all, peer.parse().unwrap(), local.parse().unwrap()).map(|place| place.inode)
     }
 
     #[test]
@@ -216,6 +242,14 @@ mod tests {
         assert_eq!(found(&sockets, "10.0.0.7:40000", "10.0.0.1:7118"), Some(3));
         assert_eq!(found(&sockets, "10.0.0.8:40000", "10.0.0.1:7118"), Some(4));
         assert_eq!(found(&sockets, "127.0.0.1:40001", "127.0.0.1:7118"), None);
+        let exactness = |peer: &str, local: &str| {
+            let all = sockets.iter().map(|socket| (1, socket));
+            let place = other_end(all, peer.parse().unwrap(), local.parse().unwrap());
+            place.map(|place| place.is_exact)
+        };
+        assert_eq!(exactness("10.0.0.7:40000", "10.0.0.1:7118"), Some(true));
+        // An application behind its sidecar has the address that the sidecar's client knows.
+        assert_eq!(exactness("10.0.0.7:40000", "10.0.0.1:1"), Some(false));
         // Somebody has given himself the same address.
         let spoofed = [
             sockets[2].clone(),

@@ -24,7 +24,7 @@ use super::{
     lookups::{Answer, Found, Lookups},
     merge::merge,
     receiver::{Service, read_again},
-    subscribers::{Came, Subscription},
+    subscribers::{Came, MOST_WAITING, Subscription},
 };
 
 /// How often is looked for messages whose senders were not known.
@@ -36,12 +36,16 @@ const AT_ONCE: usize = 64;
 /// How long entries of what was over before the end are waited for: Envoy sends what it holds each second, and its clock may be a
 /// little behind.
 const LATE: Duration = Duration::from_millis(2_500);
-/// Most that the last look at processes and sockets is waited for.
-const LAST_LOOK: Duration = Duration::from_secs(3);
+/// How long before the end of [`LATE`] those are looked for that are not known, and how much longer the answer is waited for: in all less than
+/// what a task has when the agent stops.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 /// How often the sockets of Envoys' connections are looked at.
 const SOCKETS_EVERY: Duration = Duration::from_secs(5);
 /// Messages that are kept until it is known whose they are. Those that are more are nobody's.
-const MOST_WAITING: usize = 1_024;
+const MOST_UNKNOWN: usize = 1_024;
+/// Their memory.
+const MOST_UNKNOWN_BYTES: usize = 32 << 20;
 const NOTHING_CAME: &str = "no Envoy of the target has sent an entry of its access log: `access-logs status` says who sends, and `access-logs \
                             snippet` prints what Envoy needs";
 
@@ -134,8 +138,9 @@ impl Reading {
         let mut due = Instant::now() + PERIOD;
         let mut again = Instant::now();
         let mut end: Option<Instant> = None;
+        let mut has_asked = false;
         loop {
-            match self.take_messages() {
+            match self.take_messages(AT_ONCE) {
                 Ok(()) => {}
                 Err(TryRecvError::Empty) => thread::sleep(SHORTLY),
                 Err(TryRecvError::Disconnected) => break,
@@ -156,8 +161,16 @@ impl Reading {
                     sockets.stop = None;
                 }
             }
-            if end.is_some_and(|end| Instant::now() >= end) {
-                break;
+            if let Some(end) = end {
+                let now = Instant::now();
+                if now + LAST_LOOK >= end && !has_asked && !self.lookups.is_looking() {
+                    has_asked = true;
+                    self.ask_a_last_time();
+                }
+                let is_answered = has_asked && !self.lookups.is_looking();
+                if now >= end && (is_answered || now >= end + LAST_ANSWER) {
+                    break;
+                }
             }
             if Instant::now() >= due {
                 due = Instant::now() + PERIOD;
@@ -171,11 +184,11 @@ impl Reading {
         self.finish();
     }
 
-    /// Takes what has come, or a part of that. An error: nothing more has. It is looked for now and then, because being woken by each message
+    /// Takes so many messages. An error: no more have come. It is looked for now and then, because being woken by each message
     /// costs both sides as much as some of its entries.
-    fn take_messages(&mut self) -> Result<(), TryRecvError> {
-        for _ in 0..AT_ONCE {
-            let came = self.subscription.came.try_recv()?;
+    fn take_messages(&mut self, most: usize) -> Result<(), TryRecvError> {
+        for _ in 0..most {
+            let came = self.subscription.next()?;
             self.take(came);
         }
         Ok(())
@@ -184,7 +197,12 @@ impl Reading {
     fn take(&mut self, came: Came) {
         match self.known(&came.whose) {
             Known::Asked => {
-                if self.waiting.len() >= MOST_WAITING
+                let bytes = |waiting: &VecDeque<Waiting>| {
+                    let bytes = waiting.iter().map(|one| one.message.len());
+                    bytes.sum::<usize>()
+                };
+                while (self.waiting.len() >= MOST_UNKNOWN
+                    || bytes(&self.waiting) > MOST_UNKNOWN_BYTES)
                     && let Some(oldest) = self.waiting.pop_front()
                 {
                     self.tracker.left_out += oldest.entries;
@@ -292,7 +310,7 @@ impl Reading {
         if !self.lookups.is_free() {
             return;
         }
-        let unknown = self.tracker.unknown_ends();
+        let unknown = self.tracker.unknown_ends(false);
         if unknown.is_empty() && Instant::now() < self.sockets_due {
             return;
         }
@@ -303,23 +321,12 @@ impl Reading {
         }
     }
 
-    /// Has those looked for that are not known at the end, whatever it costs, and waits until that is answered.
-    fn look_a_last_time(&mut self) {
-        let until = Instant::now() + LAST_LOOK;
-        while Instant::now() < until {
-            self.take_answers();
-            self.take_waiting();
-            if !self.lookups.is_looking() {
-                // Each is asked for a few times.
-                let unknown = self.tracker.unknown_ends();
-                if !unknown.is_empty() {
-                    let sockets = self.tracker.own_sockets();
-                    self.lookups.ask(unknown, sockets);
-                } else if self.waiting.is_empty() {
-                    return;
-                }
-            }
-            thread::sleep(SHORTLY);
+    /// Has those looked for that are not known at the end, whatever it costs.
+    fn ask_a_last_time(&mut self) {
+        let unknown = self.tracker.unknown_ends(true);
+        if !unknown.is_empty() {
+            let sockets = self.tracker.own_sockets();
+            self.lookups.ask(unknown, sockets);
         }
     }
 
@@ -342,7 +349,9 @@ impl Reading {
 
     /// The last result: what was over before the end, and everything that sockets have shown.
     fn finish(mut self) {
-        self.look_a_last_time();
+        // As many as may be in the queue.
+        let _emptied = self.take_messages(MOST_WAITING);
+        self.take_waiting();
         self.ask_what_is_missing();
         if let Some(sockets) = &mut self.sockets {
             sockets.stop = None;

@@ -304,12 +304,15 @@ fn take(kind: Service, message: &Bytes, number: u64, shared: &Shared) -> Result<
     if let Some(whose) = book.whose(number).filter(|_| is_wanted) {
         let unread = batch.entries() - entries.len() as u64;
         book.subscribers.leave_out(unread);
-        let message = Read {
-            kind,
-            message: message.clone(),
-            entries,
-        };
-        book.subscribers.hand_out(&whose, message);
+        // What was only counted is not read later either.
+        if !entries.is_empty() {
+            let message = Read {
+                kind,
+                message: message.clone(),
+                entries,
+            };
+            book.subscribers.hand_out(&whose, message);
+        }
     }
     let now = Instant::now();
     book.governor.came(batch.entries(), now, thread_cpu_ns());
@@ -392,7 +395,7 @@ impl Messages {
     async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
         loop {
             let message = self.pieces.take()?;
-            self.hold(self.pieces.len());
+            self.hold(self.pieces.held());
             if message.is_some() {
                 return Ok(message);
             }
@@ -404,7 +407,7 @@ impl Messages {
                 }
             };
             if !has_more {
-                return if self.pieces.len() == 0 {
+                return if self.pieces.is_empty() {
                     Ok(None)
                 } else {
                     Err(Refusal::cut())
@@ -425,7 +428,7 @@ impl Messages {
             })?;
             if let Ok(data) = frame.into_data() {
                 self.pieces.put(data);
-                self.hold(self.pieces.len());
+                self.hold(self.pieces.held());
                 let Connection { held, shared, .. } = &*self.connection;
                 if held.load(Ordering::Relaxed) > MOST_HELD_OF_CONNECTION
                     || shared.held.load(Ordering::Relaxed) > MOST_HELD
@@ -461,4 +464,38 @@ fn ended(status: u16, why: &str, with_message: bool) -> Answer {
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDED: &[u8] = include_bytes!("../../../../tests/fixtures/access_logs/requests.bin");
+
+    #[test]
+    fn what_was_only_counted_is_handed_to_nobody() {
+        let message = Bytes::from_static(RECORDED);
+        let entries = count_entries(&message).unwrap().http;
+        for (is_busy, handed_out, left_out) in [(false, 1, 0), (true, 0, entries)] {
+            let mut book = Book::default();
+            if is_busy {
+                let later = Instant::now() + Duration::from_secs(1);
+                book.governor.came(1, later, 10_000_000_000);
+                assert_eq!(book.governor.stage(), AccessLogStage::Counted);
+            }
+            let subscription = book.subscribers.add();
+            let address = "127.0.0.1:1".parse().unwrap();
+            let number = book.open(address, address);
+            let shared = Shared {
+                book: Arc::new(Mutex::new(book)),
+                limits: Limits::default(),
+                held: AtomicUsize::new(0),
+            };
+            take(Service::Stream, &message, number, &shared).unwrap();
+            assert_eq!(shared.book.lock().entries, entries);
+            let came = std::iter::from_fn(|| subscription.next().ok());
+            assert_eq!(came.count(), handed_out);
+            assert_eq!(subscription.left_out(), left_out);
+        }
+    }
 }

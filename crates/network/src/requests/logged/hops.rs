@@ -110,7 +110,7 @@ struct Hop {
     /// The namespace of the Envoy that was met first.
     namespace: Option<u64>,
     tries: u8,
-    /// The other end is a process that is no Envoy.
+    /// The other end is a process that reports nothing.
     is_known: bool,
     met: u64,
     used: u64,
@@ -185,7 +185,7 @@ pub struct UnknownEnd {
 #[derive(Clone, Debug)]
 pub struct OtherEnd {
     pub process: Endpoint,
-    /// It is an Envoy: entries of it may come.
+    /// It is an Envoy, or may pass to one: entries of it may come.
     pub may_report: bool,
 }
 
@@ -346,10 +346,11 @@ impl Hops {
     }
 
     /// Ends of connections that are not settled and whose processes are not known.
-    pub(super) fn unknown(&mut self) -> Vec<UnknownEnd> {
+    pub(super) fn unknown(&mut self, is_last: bool) -> Vec<UnknownEnd> {
         let mut ends = Vec::new();
         for (hash, hop) in &mut self.kept {
-            if hop.counted.is_some() || hop.tries >= TRIES || ends.len() >= MOST_ASKED {
+            let is_asked = is_last || hop.tries < TRIES;
+            if hop.counted.is_some() || !is_asked || ends.len() >= MOST_ASKED {
                 continue;
             }
             let (Some(client), Some(server)) = (hop.key.client.socket(), hop.key.server.socket())
@@ -361,7 +362,7 @@ impl Hops {
                 (Side::Envoy(_), Side::Unknown) => (false, server, client),
                 _ => continue,
             };
-            hop.tries += 1;
+            hop.tries = hop.tries.saturating_add(1);
             ends.push(UnknownEnd {
                 hop: HopId(*hash),
                 is_client,

@@ -327,9 +327,9 @@ impl LogTracker {
         self.samples.add(&settled.edge, request);
     }
 
-    /// Ends of connections of which it is not known which processes they are, each a few times.
-    pub fn unknown_ends(&mut self) -> Vec<UnknownEnd> {
-        self.hops.unknown()
+    /// Ends of connections of which it is not known which processes they are: each a few times, and all of them at the end (`is_last`).
+    pub fn unknown_ends(&mut self, is_last: bool) -> Vec<UnknownEnd> {
+        self.hops.unknown(is_last)
     }
 
     /// An end is this process, on this node.

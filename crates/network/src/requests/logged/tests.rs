@@ -139,7 +139,7 @@ fn requests_wait_no_longer_when_the_other_end_is_no_envoy() {
         let mut tracker = tracker();
         let envoy = tracker.envoy(process(2), "node".to_owned(), Some(1));
         tracker.take(envoy, &through_first(0), u64::MAX);
-        let ends = tracker.unknown_ends();
+        let ends = tracker.unknown_ends(false);
         let client = ends.iter().find(|end| end.is_client).unwrap();
         tracker.found(client, other(1, may_report));
         let table = tracker.table(BEGIN + SECOND);
@@ -160,7 +160,7 @@ fn a_request_is_two_hops_and_what_lies_between() {
     }
     // Nothing is counted before the other sides can have told of the connections.
     assert!(tracker.table(BEGIN + SECOND).operations.is_empty());
-    let ends = tracker.unknown_ends();
+    let ends = tracker.unknown_ends(false);
     assert_eq!(ends.len(), 2);
     for end in &ends {
         assert_eq!(end.namespace, Some(1));
@@ -496,7 +496,7 @@ fn ends_without_sockets_are_told_by_their_names() {
     one.addresses.downstream_local = Logged::Internal(Bytes::from_static(b"inner"));
     one.addresses.upstream_local = Logged::Absent;
     tracker.take(envoy, &one, u64::MAX);
-    assert!(tracker.unknown_ends().is_empty());
+    assert!(tracker.unknown_ends(false).is_empty());
     let table = tracker.finish(BEGIN + SECOND);
     let ends: Vec<String> = table
         .edges
