@@ -8,14 +8,14 @@ use crate::{api::Origin, config::ArgumentPolicy};
 /// Any word that no other output has.
 const SECRET: &str = "planted-secret-5c1d";
 
-/// A process that carries the secret in its arguments and waits.
+/// A process that carries a secret in its arguments and waits.
 struct Planted(Child);
 
 impl Planted {
-    fn start() -> Self {
+    fn start(secret: &str) -> Self {
         // `cat` reads its standard input, which stays open until this is dropped.
         let child = Command::new("sh")
-            .args(["-c", "read -r line", "--", &format!("--password={SECRET}")])
+            .args(["-c", "read -r line", "--", &format!("--password={secret}")])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -47,7 +47,7 @@ async fn id_of(api: &Api, pid: u32) -> String {
 #[tokio::test]
 async fn no_answer_shows_an_argument() {
     let api = Api::new();
-    let planted = Planted::start();
+    let planted = Planted::start(SECRET);
     let id = id_of(&api, planted.pid()).await;
     let task = api.running_task().await;
     let mut paths: Vec<String> = [
@@ -96,6 +96,8 @@ async fn no_answer_shows_an_argument() {
 
 #[tokio::test]
 async fn arguments_are_shown_when_asked_for() {
+    // Found by it, as no process of another test is.
+    const SECRET: &str = "planted-word-7e3a";
     let setup = Setup {
         arguments: ArgumentPolicy::Shown,
         ..Setup::default()
@@ -107,7 +109,7 @@ async fn arguments_are_shown_when_asked_for() {
             tls: false,
         },
     );
-    let planted = Planted::start();
+    let planted = Planted::start(SECRET);
     let id = id_of(&api, planted.pid()).await;
     let shown = api.get_json(&format!("/api/v1/processes/{id}")).await;
     assert_eq!(shown["arguments"][4], format!("--password={SECRET}"));
