@@ -22,6 +22,10 @@ const REMEMBERED: u64 = 60;
 /// How often the process at an end is looked for. Right after its beginning it may not have been there to be found, and what has ended
 /// is not found later.
 const TRIES: u8 = 3;
+/// Reports after which one that was looked for is found, if it is.
+const ANSWERED: u64 = 2;
+/// Reports after which no end is waited for.
+const MOST_PATIENCE: u64 = 12;
 /// Ends that are asked for at once.
 const MOST_ASKED: usize = 4_096;
 /// Where an end is that an entry does not name.
@@ -110,6 +114,8 @@ struct Hop {
     /// The namespace of the Envoy that was met first.
     namespace: Option<u64>,
     tries: u8,
+    /// The report before which its other end was looked for first.
+    asked: Option<u64>,
     /// The other end is a process that reports nothing.
     is_known: bool,
     met: u64,
@@ -236,6 +242,7 @@ impl Hops {
                 server: Side::Unknown,
                 namespace,
                 tries: 0,
+                asked: None,
                 is_known: false,
                 met: reports,
                 used: reports,
@@ -282,10 +289,19 @@ impl Hops {
         client.unwrap_or_else(|| unix_end(0))
     }
 
-    /// Whether nothing more can be learnt of the connection.
+    /// Whether nothing more can be learnt of the connection: its other end is known, or `patience` is over and that end was looked for in vain.
+    /// A busy node is looked at rarely.
     pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
-        self.kept.get(&hop.0).is_some_and(|hop| {
-            hop.is_known || hop.counted.is_some() || reports - hop.met >= patience
+        self.kept.get(&hop.0).is_none_or(|hop| {
+            let age = reports - hop.met;
+            let is_looked_for = hop.key.client.socket().is_some()
+                && hop.key.server.socket().is_some()
+                && (hop.client == Side::Unknown || hop.server == Side::Unknown);
+            let is_answered = hop.asked.is_some_and(|asked| reports >= asked + ANSWERED);
+            hop.is_known
+                || hop.counted.is_some()
+                || age >= patience && (is_answered || !is_looked_for)
+                || age >= MOST_PATIENCE
         })
     }
 
@@ -346,7 +362,7 @@ impl Hops {
     }
 
     /// Ends of connections that are not settled and whose processes are not known.
-    pub(super) fn unknown(&mut self, is_last: bool) -> Vec<UnknownEnd> {
+    pub(super) fn unknown(&mut self, reports: u64, is_last: bool) -> Vec<UnknownEnd> {
         let mut ends = Vec::new();
         for (hash, hop) in &mut self.kept {
             let is_asked = is_last || hop.tries < TRIES;
@@ -363,6 +379,7 @@ impl Hops {
                 _ => continue,
             };
             hop.tries = hop.tries.saturating_add(1);
+            hop.asked.get_or_insert(reports);
             ends.push(UnknownEnd {
                 hop: HopId(*hash),
                 is_client,

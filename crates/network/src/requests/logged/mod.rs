@@ -329,7 +329,7 @@ impl LogTracker {
 
     /// Ends of connections of which it is not known which processes they are: each a few times, and all of them at the end (`is_last`).
     pub fn unknown_ends(&mut self, is_last: bool) -> Vec<UnknownEnd> {
-        self.hops.unknown(is_last)
+        self.hops.unknown(self.reports, is_last)
     }
 
     /// An end is this process, on this node.
@@ -361,10 +361,9 @@ impl LogTracker {
             let Some((since, seen)) = self.waiting.pop_front() else {
                 break;
             };
-            let is_settled = self.hops.is_settled(seen.hop, self.reports, PATIENCE);
-            // All of them are kept in their order.
-            let is_next = is_settled && !self.samples.keeps_all();
-            if is_next || self.reports - since >= PATIENCE {
+            // Where all are kept they are in their order, about.
+            let is_next = !self.samples.keeps_all() || self.reports - since >= PATIENCE;
+            if is_next && self.hops.is_settled(seen.hop, self.reports, PATIENCE) {
                 self.count(seen);
             } else {
                 self.waiting.push_back((since, seen));

@@ -151,6 +151,37 @@ fn requests_wait_no_longer_when_the_other_end_is_no_envoy() {
     }
 }
 
+/// A busy node is looked at rarely: until then it is not said that nobody was found.
+#[test]
+fn requests_wait_until_their_other_ends_were_looked_for() {
+    let mut tracker = tracker();
+    let envoy = tracker.envoy(process(2), "node".to_owned(), Some(1));
+    tracker.take(envoy, &through_first(0), u64::MAX);
+    let mut counted = || {
+        let table = tracker.table(BEGIN + SECOND);
+        table
+            .operations
+            .iter()
+            .map(|one| one.tally.count)
+            .sum::<u64>()
+    };
+    for _ in 0..PATIENCE + 2 {
+        assert_eq!(counted(), 0);
+    }
+    let ends = tracker.unknown_ends(false);
+    tracker.found(&ends[0], other(1, false));
+    let mut counted = || {
+        let table = tracker.table(BEGIN + SECOND);
+        table
+            .operations
+            .iter()
+            .map(|one| one.tally.count)
+            .sum::<u64>()
+    };
+    // One was found; that nobody is at the other is known when the answer has come.
+    assert_eq!((counted(), counted()), (1, 2));
+}
+
 #[test]
 fn a_request_is_two_hops_and_what_lies_between() {
     let mut tracker = tracker();
