@@ -6,7 +6,7 @@ use std::{
     io,
     sync::mpsc::{Receiver, Sender, channel},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use profiler_host::{
@@ -23,6 +23,9 @@ use super::{
     peers,
 };
 use crate::checkup::Targets;
+
+/// By how much the time may be exceeded for which looking was paid.
+const CREDIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 enum Question {
@@ -43,8 +46,8 @@ pub(super) enum Answer {
 pub(super) struct Connections {
     pub(super) ends: Vec<(UnknownEnd, OtherEnd)>,
     pub(super) sockets: Vec<(OwnSocket, SocketNow)>,
-    /// When others may be asked for.
-    not_before: Instant,
+    /// How long it took.
+    took: Duration,
 }
 
 /// An Envoy of the target.
@@ -92,9 +95,10 @@ impl Lookups {
         self.is_looking
     }
 
-    /// Whether connections may be asked for: reading the sockets of the node takes a twentieth of a CPU at most.
+    /// Whether connections may be asked for: reading the sockets of the node takes a twentieth of a CPU at most. What was not taken for a while
+    /// may be taken at once: connections that are new together are seldom known together.
     pub(super) fn is_free(&self) -> bool {
-        !self.is_looking && Instant::now() >= self.not_before
+        !self.is_looking && Instant::now() + CREDIT >= self.not_before
     }
 
     /// Asks for the processes at ends, and for what sockets are like.
@@ -107,7 +111,8 @@ impl Lookups {
     pub(super) fn answer(&mut self) -> Option<Answer> {
         let answer = self.answers.try_recv();
         if let Ok(Answer::Connections(found)) = &answer {
-            (self.is_looking, self.not_before) = (false, found.not_before);
+            self.is_looking = false;
+            self.not_before = self.not_before.max(Instant::now()) + found.took * COST_FACTOR;
         }
         answer.ok()
     }
@@ -134,7 +139,7 @@ fn serve(
                 Answer::Connections(Connections {
                     ends: known(ends, processes),
                     sockets: known(sockets, now),
-                    not_before: Instant::now() + began.elapsed() * COST_FACTOR,
+                    took: began.elapsed(),
                 })
             }
         };
@@ -224,8 +229,6 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn answer(lookups: &mut Lookups) -> Answer {
