@@ -365,10 +365,8 @@ mod alone {
         assert_measured!(peak < CEILING + TOLERANCE, "{peak} bytes: {}", agent.log());
         // The user's task was spared: what is always on was enough.
         agent.api.stop_task(&users).unwrap();
-        agent
-            .api
-            .wait_task(&users, &["cancelled"], START)
-            .unwrap_or_else(|error| panic!("{error:#}: {}", agent.log()));
+        let ended = agent.api.wait_task(&users, &["cancelled"], START);
+        assert_measured!(ended.is_ok(), "{ended:?}: {}", agent.log());
         let kept = wait_for("the result is read", SETTLED, || {
             agent.api.folded(stopped["id"].as_str().unwrap(), "").ok()
         });
