@@ -29,7 +29,7 @@ use super::{
 
 /// How often is looked for messages whose senders were not known.
 const TICK: Duration = Duration::from_millis(100);
-/// How often is looked for messages, and for answers that are waited for.
+/// How long nothing is looked at where no message has come.
 const SHORTLY: Duration = Duration::from_millis(10);
 /// Messages that are taken until something else is looked at.
 const AT_ONCE: usize = 64;

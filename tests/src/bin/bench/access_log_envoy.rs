@@ -18,7 +18,7 @@ use profiler_tests::{
         logging_envoy::{self, Logger, LoggingEnvoy},
         nginx::{Nginx, Speaks},
     },
-    process::{Launch, Running},
+    process::Launch,
     wait::wait_until,
 };
 use rustix::process::Signal;
@@ -302,8 +302,7 @@ pub(super) fn overload(rounds: u32, seconds: u64) -> Result<Vec<Figure>> {
         // Until the agent is at the stage that it needs.
         thread::sleep(Duration::from_secs(2));
         let report = scene.load(requests, OVERLOAD_CONNECTIONS, OVERLOAD_RATE)?;
-        let replayed: Running = replay;
-        replayed.finish(setting.duration + LIMIT)?;
+        replay.finish(setting.duration + LIMIT)?;
         as_float(report.latency_us.p99)
     };
     let (mut own, mut ratios, mut controls) = (Vec::new(), Vec::new(), Vec::new());

@@ -195,7 +195,7 @@ fn of(setting: &Setting, [agent, collector]: &[Vec<Run>; 2]) -> Vec<Figure> {
     figures
 }
 
-pub(super) fn start_agent(port: u16) -> Result<Agent> {
+fn start_agent(port: u16) -> Result<Agent> {
     Agent::start_with(ServeOptions {
         arguments: vec![format!("--access-logs=127.0.0.1:{port}")],
         ..ServeOptions::default()
@@ -320,7 +320,7 @@ fn all_came(agent: &Agent, sent: Sent) -> Result<()> {
 }
 
 /// Of all rows: what has not found its process yet has one of its own.
-pub(super) fn sum(agent: &Agent, name: &str) -> Result<u64> {
+fn sum(agent: &Agent, name: &str) -> Result<u64> {
     let answer = agent.api.get_json(PATH)?;
     let rows = answer["envoys"].as_array().context("no list of Envoys")?;
     let of = |row: &Value| row[name].as_u64().with_context(|| format!("no {name}"));

@@ -160,6 +160,16 @@ pub(super) struct Connections {
 }
 
 impl Hop {
+    /// The end whose process is not known and can be looked for: whether it is the client's, its address, and that of the Envoy.
+    fn unknown_end(&self) -> Option<(bool, SocketAddr, SocketAddr)> {
+        let (client, server) = (self.key.client.socket()?, self.key.server.socket()?);
+        match (&self.client, &self.server) {
+            (Side::Unknown, Side::Envoy(_)) => Some((true, client, server)),
+            (Side::Envoy(_), Side::Unknown) => Some((false, server, client)),
+            _ => None,
+        }
+    }
+
     /// Adds what its socket was like to those of the same Envoy and server.
     fn add_to(&self, all: &mut HashMap<(EnvoyId, SocketAddr), Connections>) {
         let (Side::Envoy(id), Some(server), Some(socket)) =
@@ -293,15 +303,13 @@ impl Hops {
     /// A busy node is looked at rarely.
     pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
         self.kept.get(&hop.0).is_none_or(|hop| {
+            if hop.is_known || hop.counted.is_some() {
+                return true;
+            }
             let age = reports - hop.met;
-            let is_looked_for = hop.key.client.socket().is_some()
-                && hop.key.server.socket().is_some()
-                && (hop.client == Side::Unknown || hop.server == Side::Unknown);
-            let is_answered = hop.asked.is_some_and(|asked| reports >= asked + ANSWERED);
-            hop.is_known
-                || hop.counted.is_some()
-                || age >= patience && (is_answered || !is_looked_for)
-                || age >= MOST_PATIENCE
+            let is_answered = || hop.asked.is_some_and(|asked| reports >= asked + ANSWERED);
+            age >= MOST_PATIENCE
+                || age >= patience && (is_answered() || hop.unknown_end().is_none())
         })
     }
 
@@ -369,14 +377,8 @@ impl Hops {
             if hop.counted.is_some() || !is_asked || ends.len() >= MOST_ASKED {
                 continue;
             }
-            let (Some(client), Some(server)) = (hop.key.client.socket(), hop.key.server.socket())
-            else {
+            let Some((is_client, end, envoy)) = hop.unknown_end() else {
                 continue;
-            };
-            let (is_client, end, envoy) = match (&hop.client, &hop.server) {
-                (Side::Unknown, Side::Envoy(_)) => (true, client, server),
-                (Side::Envoy(_), Side::Unknown) => (false, server, client),
-                _ => continue,
             };
             hop.tries = hop.tries.saturating_add(1);
             hop.asked.get_or_insert(reports);

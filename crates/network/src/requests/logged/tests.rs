@@ -132,6 +132,12 @@ fn other(pid: u32, may_report: bool) -> OtherEnd {
     }
 }
 
+/// Requests of all operations.
+fn counted(table: &RequestTable) -> u64 {
+    let operations = table.operations.iter();
+    operations.map(|operation| operation.tally.count).sum()
+}
+
 /// Only an Envoy at the other end may tell of the same requests later.
 #[test]
 fn requests_wait_no_longer_when_the_other_end_is_no_envoy() {
@@ -143,8 +149,7 @@ fn requests_wait_no_longer_when_the_other_end_is_no_envoy() {
         let client = ends.iter().find(|end| end.is_client).unwrap();
         tracker.found(client, other(1, may_report));
         let table = tracker.table(BEGIN + SECOND);
-        let counted = table.operations.iter().map(|one| one.tally.count);
-        assert_eq!(counted.sum::<u64>(), u64::from(is_counted));
+        assert_eq!(counted(&table), u64::from(is_counted));
         // It is counted once.
         let table = tracker.finish(BEGIN + 2 * SECOND);
         assert_eq!(operation(&table, [Some(1), Some(2)]).tally.count, 1);
@@ -157,29 +162,14 @@ fn requests_wait_until_their_other_ends_were_looked_for() {
     let mut tracker = tracker();
     let envoy = tracker.envoy(process(2), "node".to_owned(), Some(1));
     tracker.take(envoy, &through_first(0), u64::MAX);
-    let mut counted = || {
-        let table = tracker.table(BEGIN + SECOND);
-        table
-            .operations
-            .iter()
-            .map(|one| one.tally.count)
-            .sum::<u64>()
-    };
     for _ in 0..PATIENCE + 2 {
-        assert_eq!(counted(), 0);
+        assert_eq!(counted(&tracker.table(BEGIN + SECOND)), 0);
     }
     let ends = tracker.unknown_ends(false);
     tracker.found(&ends[0], other(1, false));
-    let mut counted = || {
-        let table = tracker.table(BEGIN + SECOND);
-        table
-            .operations
-            .iter()
-            .map(|one| one.tally.count)
-            .sum::<u64>()
-    };
     // One was found; that nobody is at the other is known when the answer has come.
-    assert_eq!((counted(), counted()), (1, 2));
+    assert_eq!(counted(&tracker.table(BEGIN + SECOND)), 1);
+    assert_eq!(counted(&tracker.table(BEGIN + SECOND)), 2);
 }
 
 #[test]
