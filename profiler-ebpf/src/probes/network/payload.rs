@@ -114,7 +114,8 @@ pub(super) struct Turn {
 
 /// Whether what a connection moves now is captured, by its client's port: both of its ends give the same answer. Where
 /// connections take turns, a request that begins in the connection's turn is captured to its end, and nothing else: a
-/// turn begins and ends where the client has something to say after the server.
+/// turn begins and ends where the client has something to say after the server. The first answer of a connection, which
+/// has nothing before it in its direction, belongs to its request like any other.
 #[inline(always)]
 pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, part: &Part) -> Turn {
     let Connection {
@@ -129,7 +130,7 @@ pub(super) fn turn_of(connection: &mut Connection, is_sent: bool, part: &Part) -
     let is_to_server = is_sent == (direction == DIRECTION_CLIENT);
     let goes_on = sampling.takes_turns()
         && direction != DIRECTION_UNKNOWN
-        && part.offset != 0
+        && (part.offset != 0 || before & (CAPTURE_CAPTURED | CAPTURE_TO_SERVER) != 0)
         && !(is_to_server && before & CAPTURE_TO_SERVER == 0);
     let is_captured = if goes_on {
         follows
