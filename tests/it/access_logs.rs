@@ -5,6 +5,7 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     path::{Path, PathBuf},
+    thread,
     time::Duration,
 };
 
@@ -123,7 +124,11 @@ impl Scene {
 
 /// A connection through the listener that passes bytes on.
 fn connect_once(port: u16) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    ask_once(TcpStream::connect(("127.0.0.1", port)).unwrap());
+}
+
+/// The only request of a connection.
+fn ask_once(mut stream: TcpStream) {
     stream
         .write_all(b"GET /files/1 HTTP/1.1\r\nHost: nginx\r\nConnection: close\r\n\r\n")
         .unwrap();
@@ -422,6 +427,36 @@ fn a_task_has_the_status_of_calls_of_grpc() {
             assert_eq!(told, asked, "{version} by {logger:?}, {end}: {result:#}");
         }
     }
+}
+
+/// The entry of a connection's only request comes when it has ended. Its client is known nevertheless.
+#[test]
+fn a_connection_that_has_ended_has_its_client() {
+    /// Longer than the pause between two looks at sockets.
+    const OPEN: Duration = Duration::from_secs(4);
+    const CONNECTIONS: usize = 5;
+    let scene = Scene::new();
+    let envoy = scene.envoy("1.40.0", Logger::Grpc, BUFFER);
+    let id = task_of(&scene.agent, envoy.pid(), &["access_log"]);
+    // By then it is known that there are connections to this address.
+    scene.ask(&envoy, 100, Some(50));
+    scene.row_when(&envoy, "the first entries come", |row| {
+        row["received"].as_u64() >= Some(100)
+    });
+    let open: Vec<_> = (0..CONNECTIONS)
+        .map(|_| TcpStream::connect(("127.0.0.1", envoy.port)).unwrap())
+        .collect();
+    thread::sleep(OPEN);
+    for stream in open {
+        ask_once(stream);
+    }
+    let result = requests_of(&scene.agent, &id);
+    let own = std::process::id();
+    let (came, _) = operations(&result, "server", envoy.pid());
+    let of_client = |operation: &&Value| operation["edge"]["client"]["pid"] == own;
+    let count = came.iter().filter(of_client);
+    let count: u64 = count.filter_map(|row| row["count"].as_u64()).sum();
+    assert_eq!(count, CONNECTIONS as u64, "{result:#}");
 }
 
 /// What goes wrong is told by Envoy's flags.

@@ -6,22 +6,23 @@ use profiler_network::requests::{OtherEnd, UnknownEnd};
 
 use super::peers::{self, Holder, Listings, Sought};
 
-/// The processes of ends, in the order of `ends`. Blocks.
+/// Where an end is looked for.
+pub(super) fn sought(end: &UnknownEnd) -> Sought {
+    Sought {
+        end: end.end,
+        other: end.envoy,
+        namespace: end.namespace,
+        may_listen: !end.is_client,
+    }
+}
+
+/// The processes of ends, in the order of `sought`. Blocks.
 pub(super) fn find(
-    ends: &[UnknownEnd],
+    sought: &[Sought],
     listings: &Listings,
     table: &ProcessTable,
     owners: &mut Owners,
 ) -> Vec<Option<OtherEnd>> {
-    let sought: Vec<Sought> = ends
-        .iter()
-        .map(|end| Sought {
-            end: end.end,
-            other: end.envoy,
-            namespace: end.namespace,
-            may_listen: !end.is_client,
-        })
-        .collect();
     let process = |holder: Option<Holder>| {
         let Holder { process, is_exact } = holder?;
         let process = table.process(process)?;
@@ -31,7 +32,7 @@ pub(super) fn find(
             may_report: !is_exact || is_envoy(&process),
         })
     };
-    let found = peers::find(&sought, listings, table, owners);
+    let found = peers::find(sought, listings, table, owners);
     found.into_iter().map(process).collect()
 }
 

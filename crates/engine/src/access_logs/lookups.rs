@@ -20,12 +20,16 @@ use super::{
     COST_FACTOR,
     book::Owner,
     ends::{self, NOWHERE},
-    peers,
+    peers::{self, Sought},
+    remembered::Remembered,
 };
 use crate::checkup::Targets;
 
 /// By how much the time may be exceeded for which looking was paid.
 const CREDIT: Duration = Duration::from_secs(15);
+
+/// Looking only to remember takes a hundredth of a CPU at most.
+const REMEMBER_FACTOR: u32 = 100;
 
 #[derive(Debug)]
 enum Question {
@@ -67,6 +71,8 @@ pub(super) struct Lookups {
     /// Connections were asked for and not answered.
     is_looking: bool,
     not_before: Instant,
+    /// When sockets are looked at only to remember them; `None`: no connection was asked for.
+    remembers_at: Option<Instant>,
 }
 
 impl Lookups {
@@ -81,6 +87,7 @@ impl Lookups {
             answers,
             is_looking: false,
             not_before: Instant::now(),
+            remembers_at: None,
         })
     }
 
@@ -101,6 +108,11 @@ impl Lookups {
         !self.is_looking && Instant::now() + CREDIT >= self.not_before
     }
 
+    /// Whether sockets are looked at though nothing is asked for: what has ended before it is asked for must have been seen.
+    pub(super) fn remembers(&self) -> bool {
+        self.remembers_at.is_some_and(|due| Instant::now() >= due)
+    }
+
     /// Asks for the processes at ends, and for what sockets are like.
     pub(super) fn ask(&mut self, ends: Vec<UnknownEnd>, sockets: Vec<OwnSocket>) {
         let question = Question::Connections(ends, sockets);
@@ -112,7 +124,9 @@ impl Lookups {
         let answer = self.answers.try_recv();
         if let Ok(Answer::Connections(found)) = &answer {
             self.is_looking = false;
-            self.not_before = self.not_before.max(Instant::now()) + found.took * COST_FACTOR;
+            let now = Instant::now();
+            self.not_before = self.not_before.max(now) + found.took * COST_FACTOR;
+            self.remembers_at = Some(now + found.took * REMEMBER_FACTOR);
         }
         answer.ok()
     }
@@ -124,7 +138,7 @@ fn serve(
     mut filter: Filter,
     table: &ProcessTable,
 ) {
-    let mut owners = Owners::default();
+    let mut finder = Finder::default();
     while let Ok(question) = asked.recv() {
         let answer = match question {
             Question::Owner(owner) => {
@@ -132,15 +146,7 @@ fn serve(
                 Answer::Owner(owner, found)
             }
             Question::Connections(ends, sockets) => {
-                let began = Instant::now();
-                let listings = peers::list(table);
-                let processes = ends::find(&ends, &listings, table, &mut owners);
-                let now = peers::sockets(&sockets, &listings);
-                Answer::Connections(Connections {
-                    ends: known(ends, processes),
-                    sockets: known(sockets, now),
-                    took: began.elapsed(),
-                })
+                Answer::Connections(finder.find(ends, sockets, table))
             }
         };
         if answers.send(answer).is_err() {
@@ -149,12 +155,55 @@ fn serve(
     }
 }
 
-/// What was asked for, each with its answer, where there is one.
-fn known<Q, A>(asked: Vec<Q>, answers: Vec<Option<A>>) -> Vec<(Q, A)> {
-    let pairs = asked.into_iter().zip(answers);
-    pairs
-        .filter_map(|(asked, answer)| Some((asked, answer?)))
-        .collect()
+/// Finds out about connections.
+#[derive(Debug, Default)]
+struct Finder {
+    owners: Owners,
+    remembered: Remembered,
+}
+
+impl Finder {
+    /// By one reading of the node's sockets, and what earlier ones have shown. Blocks.
+    fn find(
+        &mut self,
+        ends: Vec<UnknownEnd>,
+        sockets: Vec<OwnSocket>,
+        table: &ProcessTable,
+    ) -> Connections {
+        let Self { owners, remembered } = self;
+        let began = Instant::now();
+        let asked_at = ends.iter().filter(|end| end.is_client);
+        let asked_at = asked_at.map(|end| end.envoy);
+        remembered.learn(asked_at.chain(sockets.iter().map(|socket| socket.remote)));
+        let listings = peers::list(table);
+        let fresh = remembered.see(&listings, began);
+        // All in one search: it may read the descriptors of every process.
+        let asked = ends.iter().map(ends::sought);
+        let sought: Vec<Sought> = asked.chain(fresh.iter().copied()).collect();
+        let mut holders = ends::find(&sought, &listings, table, owners);
+        let of_fresh = holders.split_off(ends.len());
+        for (one, holder) in fresh.iter().zip(of_fresh) {
+            remembered.found(one, holder);
+        }
+        let holders = ends.into_iter().zip(holders);
+        let ends = holders.filter_map(|(end, found)| {
+            // By both addresses, which what is there now may not be.
+            let holder = remembered.holder(&ends::sought(&end)).or(found)?;
+            Some((end, holder))
+        });
+        let ends = ends.collect();
+        let now = peers::sockets(&sockets, &listings);
+        let now = sockets.into_iter().zip(now);
+        let sockets = now.filter_map(|(socket, now)| {
+            let now = now.or_else(|| remembered.socket(&socket))?;
+            Some((socket, now))
+        });
+        Connections {
+            ends,
+            sockets: sockets.collect(),
+            took: began.elapsed(),
+        }
+    }
 }
 
 /// Which processes belong to the target.

@@ -23,6 +23,7 @@ mod metrics;
 mod peers;
 mod reading;
 mod receiver;
+mod remembered;
 mod subscribers;
 mod watch;
 

@@ -95,16 +95,22 @@ pub(super) fn find(
     places.into_iter().map(holder).collect()
 }
 
+/// What the kernel says of a connection, where the list tells: one without round-trip times has no retransmits either.
+pub(super) fn measured(socket: &DiagSocket) -> Option<SocketNow> {
+    let is_measured = !socket.listening && socket.rtt_us > 0;
+    is_measured.then_some(SocketNow {
+        rtt_us: socket.rtt_us,
+        retransmits: socket.retransmits,
+    })
+}
+
 /// Sockets of connections by their own address and the other one, in the order of `sought`.
 pub(super) fn sockets(sought: &[OwnSocket], listings: &Listings) -> Vec<Option<SocketNow>> {
     let mut by_ends: HashMap<(SocketAddr, SocketAddr), Vec<(u32, SocketNow)>> = HashMap::new();
     for (namespace, listing) in listings {
-        // Lists without round-trip times have no retransmits either.
-        let measured = |socket: &&DiagSocket| !socket.listening && socket.rtt_us > 0;
-        for socket in listing.sockets.iter().filter(measured) {
-            let now = SocketNow {
-                rtt_us: socket.rtt_us,
-                retransmits: socket.retransmits,
+        for socket in &listing.sockets {
+            let Some(now) = measured(socket) else {
+                continue;
             };
             let ends = (plain(socket.local), plain(socket.remote));
             by_ends.entry(ends).or_default().push((*namespace, now));
@@ -195,7 +201,7 @@ fn listener(sockets: &[(u32, &DiagSocket)], namespace: u32, wanted: SocketAddr) 
 }
 
 /// A mapped address as IPv4.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4),
         ip @ IpAddr::V4(_) => ip,

@@ -311,11 +311,12 @@ impl Reading {
             return;
         }
         let unknown = self.tracker.unknown_ends(false);
-        if unknown.is_empty() && Instant::now() < self.sockets_due {
+        let is_due = Instant::now() >= self.sockets_due || self.lookups.remembers();
+        if unknown.is_empty() && !is_due {
             return;
         }
         let sockets = self.tracker.own_sockets();
-        if !unknown.is_empty() || !sockets.is_empty() {
+        if !unknown.is_empty() || !sockets.is_empty() || self.lookups.remembers() {
             self.sockets_due = Instant::now() + SOCKETS_EVERY;
             self.lookups.ask(unknown, sockets);
         }
