@@ -81,6 +81,22 @@ fn the_time_of_requests_divides_between_the_sidecar_and_the_app() {
     );
 }
 
+/// The table of parts has what is left without it.
+#[test]
+fn a_sidecar_that_reads_late_is_said_to() {
+    let mut table = mesh(MatchClass::RequestId, Some(100 * MS));
+    let pairs = table.sidecars[0].pairs.values_mut().next().unwrap();
+    pairs.read_wait_ns = times(4 * MS);
+    let found = latencies(&table);
+    assert!(
+        found[0]
+            .text
+            .contains("9.00 ms in envoy, 4.50 ms of it unread in its sockets"),
+        "{}",
+        found[0].text
+    );
+}
+
 /// Its sockets are on another node.
 #[test]
 fn an_app_that_is_not_seen_has_the_network_with_it() {

@@ -166,4 +166,9 @@ impl LatencyPlace {
             Self::Network | Self::Upstream | Self::Server | Self::ResponseBody => false,
         }
     }
+
+    /// Whether bytes wait in a socket of the process until it reads them.
+    pub fn is_queue(self) -> bool {
+        matches!(self, Self::InboundQueue | Self::ResponseQueue)
+    }
 }

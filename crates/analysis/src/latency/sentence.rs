@@ -14,7 +14,7 @@ use profiler_model::{
 pub(crate) const NAME_COLUMNS: usize = 40;
 /// Parts below this share of the mean are left out, but for the two largest.
 const MENTIONED_PERCENT: f64 = 5.0;
-/// Of the time in a process, what takes less is not mentioned.
+/// Of the time in a process, what takes a smaller share is not mentioned.
 const ACTIVITY_PERCENT: f64 = 30.0;
 /// A wait that is shorter accuses nobody.
 const LEAST_WAIT_NS: u64 = 1_000_000;
@@ -69,14 +69,20 @@ fn text(latency: &Latency, known: Option<&Known<'_>>) -> String {
             None => format!("{begin}."),
         };
     }
-    let own_ns = parts
-        .iter()
-        .filter(|part| part.place.is_own())
-        .map(|part| part.mean_ns)
-        .sum();
+    let sum = |is_meant: fn(LatencyPlace) -> bool| -> u64 {
+        let meant = parts.iter().filter(|part| is_meant(part.place));
+        meant.map(|part| part.mean_ns).sum()
+    };
+    let own_ns = sum(LatencyPlace::is_own);
+    let unread_ns = sum(LatencyPlace::is_queue);
+    let unread = if percent(unread_ns, own_ns) >= ACTIVITY_PERCENT {
+        format!(", {} of it unread in its sockets", short_time(unread_ns))
+    } else {
+        String::new()
+    };
     let mut places = vec![Place {
         mean_ns: own_ns,
-        text: format!("in {}", who(process)),
+        text: format!("in {}{unread}", who(process)),
         causes: known.and_then(|known| causes(latency, known, process, own_ns, Role::Sidecar)),
     }];
     let others = parts.iter().filter(|part| !part.place.is_own());

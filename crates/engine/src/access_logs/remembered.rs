@@ -47,9 +47,11 @@ impl Remembered {
     /// Remembers connections to these addresses from now on.
     pub(super) fn learn(&mut self, addresses: impl Iterator<Item = SocketAddr>) {
         for address in addresses {
-            if self.addresses.len() < MOST_ADDRESSES {
-                self.addresses.insert(plain(address));
+            // Those that are asked for are there again with the next look.
+            if self.addresses.len() >= MOST_ADDRESSES {
+                self.addresses.clear();
             }
+            self.addresses.insert(plain(address));
         }
     }
 
