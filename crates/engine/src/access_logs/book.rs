@@ -289,6 +289,13 @@ impl Book {
             .collect()
     }
 
+    /// An Envoy is asked for what it counts, a little later than now.
+    pub(super) fn ask(&mut self, process: ProcessKey, now_ns: u64) {
+        if let Some(envoy) = self.envoys.get_mut(&Owner::Process(process)) {
+            envoy.ledger.ask(now_ns);
+        }
+    }
+
     /// What an Envoy counts of its own logs at some moment of a time of the wall clock, or why that is not known.
     pub(super) fn read(
         &mut self,

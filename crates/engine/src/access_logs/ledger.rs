@@ -13,14 +13,16 @@ use profiler_model::OwnLogCounts;
 const LAG_NS: u64 = 3_000_000_000;
 /// Readings that wait.
 const MOST_WAITING: usize = 8;
+/// Questions whose answers may still come.
+const MOST_ASKED: usize = 4;
 
 /// A reading of an Envoy's counters, and what had come of what was over by then.
 #[derive(Clone, Debug)]
 struct Reading {
     /// It was made at some moment of this time.
-    answered: RangeInclusive<u64>,
+    made: RangeInclusive<u64>,
     counters: LogCounters,
-    /// Requests and all entries that were over when it was asked for.
+    /// Requests and all entries that were over at the beginning of that.
     requests: u64,
     entries: u64,
     /// Entries that were over while it was made: the counters may have them or not.
@@ -34,12 +36,22 @@ impl Reading {
     }
 }
 
+/// The Envoy is about to be asked. What comes until the answer is there may be over later than what it counts.
+#[derive(Debug)]
+struct Asked {
+    at_ns: u64,
+    /// Requests and all entries that came since and were over later.
+    requests: u64,
+    entries: u64,
+}
+
 /// Of one Envoy.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     requests: u64,
     entries: u64,
-    /// Each with the requests and entries that came since, but were over after it was asked for.
+    asked: VecDeque<Asked>,
+    /// Each with the requests and entries that came since the Envoy was asked, but were over later.
     waiting: VecDeque<(Reading, u64, u64)>,
     /// The one of which the least was missing: what was then counts as nothing.
     least: Option<Reading>,
@@ -56,16 +68,20 @@ impl Ledger {
         self.entries += 1;
         // What does not say when it was over is taken for what is over now.
         let over_ns = over_ns.unwrap_or(u64::MAX);
+        for asked in self.asked.iter_mut().filter(|one| over_ns > one.at_ns) {
+            asked.requests += request;
+            asked.entries += 1;
+        }
         for (reading, requests, entries) in &mut self.waiting {
-            if over_ns > *reading.answered.start() {
+            if over_ns > *reading.made.start() {
                 *requests += request;
                 *entries += 1;
-                reading.between += u64::from(over_ns <= *reading.answered.end());
+                reading.between += u64::from(over_ns <= *reading.made.end());
             }
         }
         for reading in [&mut self.least, &mut self.newest].into_iter().flatten() {
             // It came later than it was waited for.
-            if over_ns <= *reading.answered.start() {
+            if over_ns <= *reading.made.start() {
                 reading.requests += request;
                 reading.entries += 1;
             }
@@ -75,30 +91,54 @@ impl Ledger {
     /// Entries came of which nothing more is known.
     pub(super) fn came_untimed(&mut self, entries: u64) {
         self.entries += entries;
+        for asked in &mut self.asked {
+            asked.entries += entries;
+        }
         for (_, _, after) in &mut self.waiting {
             *after += entries;
         }
     }
 
-    /// The Envoy has counted this at some moment of a time of the wall clock.
+    /// The Envoy is asked for its counters, a little later than now: what is over by now is among them.
+    pub(super) fn ask(&mut self, now_ns: u64) {
+        if self.asked.len() >= MOST_ASKED {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(Asked {
+            at_ns: now_ns,
+            requests: 0,
+            entries: 0,
+        });
+    }
+
+    /// The Envoy has counted this at some moment of a time of the wall clock. An answer to no question that is remembered is left out.
     pub(super) fn read(&mut self, answered: RangeInclusive<u64>, counters: LogCounters) {
+        let question = self
+            .asked
+            .iter()
+            .rposition(|asked| asked.at_ns <= *answered.start());
+        let question = question.and_then(|place| self.asked.drain(..=place).next_back());
+        let Some(asked) = question else {
+            return;
+        };
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.pop_front();
         }
         let reading = Reading {
-            answered,
+            made: asked.at_ns..=*answered.end(),
             counters,
             requests: 0,
             entries: 0,
-            between: 0,
+            between: asked.entries,
         };
-        self.waiting.push_back((reading, 0, 0));
+        self.waiting
+            .push_back((reading, asked.requests, asked.entries));
     }
 
     /// Takes readings into account that have waited long enough.
     pub(super) fn settle(&mut self, now_ns: u64) {
         let is_due = |(reading, _, _): &mut (Reading, u64, u64)| {
-            reading.answered.end().saturating_add(LAG_NS) <= now_ns
+            reading.made.end().saturating_add(LAG_NS) <= now_ns
         };
         while let Some((reading, requests, entries)) = self.waiting.pop_front_if(is_due) {
             let reading = Reading {
@@ -165,13 +205,23 @@ mod tests {
         }
     }
 
+    /// A question that is answered at once.
+    fn read(ledger: &mut Ledger, answered: RangeInclusive<u64>, counters: LogCounters) {
+        ledger.ask(*answered.start());
+        ledger.read(answered, counters);
+    }
+
     /// Requests that are over each tenth of a second from `from` on, whose entries come a second later, and a reading each second.
     fn play(ledger: &mut Ledger, seconds: u64, lost: impl Fn(u64) -> bool) {
         let mut sent = 0;
         for tenth in 0..10 * seconds {
             let now = tenth * SECOND / 10;
             if tenth % 10 == 5 {
-                ledger.read(now..=now, counters(1000 + tenth + 1, 500 + tenth + 1, 0));
+                read(
+                    ledger,
+                    now..=now,
+                    counters(1000 + tenth + 1, 500 + tenth + 1, 0),
+                );
             }
             if tenth >= 10 && !lost(tenth - 10) {
                 ledger.came(true, Some(now - SECOND));
@@ -193,6 +243,41 @@ mod tests {
         assert!(own.completed.unwrap() >= 160, "{own:?}");
     }
 
+    /// Of another Envoy that answers late, all answers are taken late.
+    #[test]
+    fn what_comes_before_the_answer_may_be_over_after_it() {
+        let mut ledger = Ledger::default();
+        for _ in 0..10 {
+            ledger.came(true, Some(SECOND / 2));
+        }
+        ledger.ask(SECOND);
+        for _ in 0..40 {
+            ledger.came(true, Some(SECOND + 1));
+        }
+        ledger.read(SECOND..=SECOND, counters(10, 10, 0));
+        ledger.settle(10 * SECOND);
+        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(50, 50, 0));
+        ledger.settle(20 * SECOND);
+        let own = ledger.own().unwrap();
+        assert_eq!((own.written, own.unknown), (Some(50), Some(0)));
+        assert_eq!(own.completed, Some(50));
+    }
+
+    #[test]
+    fn an_answer_to_no_question_that_is_remembered_is_left_out() {
+        let mut ledger = Ledger::default();
+        for second in 1..=10 {
+            ledger.ask(second * SECOND);
+        }
+        ledger.read(SECOND..=2 * SECOND, counters(10, 10, 0));
+        ledger.settle(20 * SECOND);
+        assert_eq!(ledger.own(), None);
+        ledger.read(9 * SECOND..=10 * SECOND, counters(10, 10, 0));
+        ledger.settle(20 * SECOND);
+        assert!(ledger.own().is_some());
+        assert_eq!(ledger.asked.len(), 1);
+    }
+
     #[test]
     fn what_is_lost_is_counted() {
         let mut ledger = Ledger::default();
@@ -203,9 +288,9 @@ mod tests {
     #[test]
     fn what_comes_late_is_missing_until_it_comes() {
         let mut ledger = Ledger::default();
-        ledger.read(SECOND..=SECOND, counters(10, 10, 0));
+        read(&mut ledger, SECOND..=SECOND, counters(10, 10, 0));
         ledger.settle(10 * SECOND);
-        ledger.read(11 * SECOND..=11 * SECOND, counters(15, 15, 0));
+        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(15, 15, 0));
         ledger.settle(20 * SECOND);
         assert_eq!(ledger.own().unwrap().unknown, Some(5));
         for _ in 0..5 {
@@ -217,9 +302,9 @@ mod tests {
     #[test]
     fn an_envoy_that_begins_anew_is_counted_anew() {
         let mut ledger = Ledger::default();
-        ledger.read(SECOND..=SECOND, counters(100, 100, 7));
+        read(&mut ledger, SECOND..=SECOND, counters(100, 100, 7));
         ledger.settle(10 * SECOND);
-        ledger.read(11 * SECOND..=11 * SECOND, counters(5, 5, 0));
+        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(5, 5, 0));
         ledger.settle(20 * SECOND);
         let own = ledger.own().unwrap();
         assert_eq!((own.completed, own.dropped), (Some(0), Some(0)));
@@ -228,13 +313,13 @@ mod tests {
     #[test]
     fn drops_are_no_unknown_ones() {
         let mut ledger = Ledger::default();
-        ledger.read(SECOND..=SECOND, counters(0, 0, 0));
+        read(&mut ledger, SECOND..=SECOND, counters(0, 0, 0));
         ledger.settle(10 * SECOND);
         for _ in 0..90 {
             ledger.came(true, Some(10 * SECOND));
         }
         ledger.came_untimed(0);
-        ledger.read(11 * SECOND..=11 * SECOND, counters(100, 92, 8));
+        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(100, 92, 8));
         ledger.settle(20 * SECOND);
         let own = ledger.own().unwrap();
         assert_eq!((own.dropped, own.unknown), (Some(8), Some(2)));

@@ -59,6 +59,8 @@ pub use watch::LogsWatch;
 const PERIOD: Duration = Duration::from_secs(1);
 /// How soon it is found out whose new connections are: until then their entries are kept.
 const TICK: Duration = Duration::from_millis(100);
+/// So long after a request was over its Envoy has counted its entry.
+const WRITTEN: Duration = Duration::from_millis(10);
 /// Why an Envoy's own counts are not known.
 const NOT_ASKED: &str = "Envoys are not asked (envoy_admin is off)";
 const NO_COUNTERS: &str = "its statistics have no counters of access logs (in Istio, proxyStatsMatcher has to include access_logs)";
@@ -210,6 +212,13 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
             }
             continue;
         }
+        {
+            let mut book = book.lock();
+            for (process, _) in &places {
+                book.ask(*process, wall_ns());
+            }
+        }
+        thread::sleep(WRITTEN);
         let answers = envoys.read(&places);
         let mut book = book.lock();
         for (process, answer) in answers {
