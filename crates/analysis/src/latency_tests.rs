@@ -91,7 +91,7 @@ fn a_sidecar_that_reads_late_is_said_to() {
     assert!(
         found[0]
             .text
-            .contains("9.00 ms in envoy, 4.50 ms of it unread in its sockets"),
+            .contains("9.00 ms in envoy (4.50 ms of it unread in its sockets)"),
         "{}",
         found[0].text
     );

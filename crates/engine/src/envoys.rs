@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
+    fmt, io,
     net::SocketAddr,
     sync::{
         Arc,
@@ -13,7 +13,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use profiler_clock::{thread_cpu_ns, wall_ns};
+use profiler_clock::thread_cpu_ns;
 use profiler_host::envoy_admin::{self, EnvoyAdmin, EnvoyAdminError};
 use profiler_model::ProcessKey;
 use profiler_sandbox::{broker, confine::Reach};
@@ -40,14 +40,11 @@ const COST_FACTOR: u32 = 200;
 #[derive(Debug)]
 pub(crate) struct Reading<T> {
     pub(crate) at: Instant,
-    /// When it was asked and when the answer was there, by the wall clock.
-    pub(crate) asked_ns: u64,
-    pub(crate) answered_ns: u64,
     pub(crate) counted: T,
 }
 
-/// What an Envoy is asked for.
-type Question<T> = fn(&EnvoyAdmin) -> Result<T, EnvoyAdminError>;
+/// What an Envoy is asked for, on a thread of its own.
+type Question<T> = Arc<dyn Fn(ProcessKey, &EnvoyAdmin) -> Result<T, EnvoyAdminError> + Send + Sync>;
 
 /// What is known of an Envoy.
 #[derive(Debug)]
@@ -108,7 +105,6 @@ struct Failed {
 pub(crate) type Place = (ProcessKey, Option<u64>);
 
 /// The threads.
-#[derive(Debug)]
 pub(crate) struct Envoys<T> {
     question: Question<T>,
     counters: BTreeMap<ProcessKey, Counter<T>>,
@@ -121,10 +117,21 @@ pub(crate) struct Envoys<T> {
     cost_ns: Arc<AtomicU64>,
 }
 
+impl<T: fmt::Debug> fmt::Debug for Envoys<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Envoys")
+            .field("counters", &self.counters)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T: Send + Sync + 'static> Envoys<T> {
-    pub(crate) fn new(question: Question<T>) -> Self {
+    pub(crate) fn new(
+        question: impl Fn(ProcessKey, &EnvoyAdmin) -> Result<T, EnvoyAdminError> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            question,
+            question: Arc::new(question),
             counters: BTreeMap::new(),
             failed: BTreeMap::new(),
             left_out: 0,
@@ -238,7 +245,8 @@ impl<T: Send + Sync + 'static> Envoys<T> {
         let (ask, asked) = sync_channel(1);
         let answers: Arc<Mutex<Answers<T>>> = Arc::default();
         let server = Server {
-            question: self.question,
+            key,
+            question: Arc::clone(&self.question),
             asked,
             answers: Arc::clone(&answers),
             done: self.done.0.clone(),
@@ -284,6 +292,7 @@ impl<T> Answers<T> {
 
 /// The thread of one Envoy.
 struct Server<T> {
+    key: ProcessKey,
     question: Question<T>,
     asked: Receiver<()>,
     answers: Arc<Mutex<Answers<T>>>,
@@ -303,9 +312,9 @@ impl<T> Server<T> {
         let _finding = self.count();
         while self.asked.recv().is_ok() {
             let lane = self.lanes[self.lane].lock();
-            let (at, asked_ns) = (Instant::now(), wall_ns());
+            let at = Instant::now();
             let answer = match &admin {
-                Ok(admin) => (self.question)(admin).map_err(|error| error.to_string()),
+                Ok(admin) => (self.question)(self.key, admin).map_err(|error| error.to_string()),
                 Err(error) => Err(error.clone()),
             };
             drop(lane);
@@ -318,12 +327,7 @@ impl<T> Server<T> {
                 answers.cost = cost;
                 match answer {
                     Ok(counted) => {
-                        let reading = Reading {
-                            at,
-                            asked_ns,
-                            answered_ns: wall_ns(),
-                            counted,
-                        };
+                        let reading = Reading { at, counted };
                         answers.before = answers.newest.take();
                         answers.newest = Some(Arc::new(reading));
                         answers.error = None;
@@ -362,7 +366,7 @@ mod tests {
 
     #[test]
     fn one_pod_takes_no_place_from_others() {
-        let mut envoys = Envoys::new(|_| Ok(()));
+        let mut envoys = Envoys::new(|_, _| Ok(()));
         let mut all: Vec<Place> = (0..500).map(|pid| place(pid, 7)).collect();
         all.extend((1000..1010).map(|pid| place(pid, u64::from(pid))));
         let chosen = envoys.chosen(&all);
@@ -377,8 +381,6 @@ mod tests {
         let reading = || {
             Some(Arc::new(Reading {
                 at: Instant::now(),
-                asked_ns: 0,
-                answered_ns: 0,
                 counted: (),
             }))
         };
@@ -399,7 +401,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_is_tried_more_and_more_seldom() {
-        let mut envoys = Envoys::new(|_| Ok(()));
+        let mut envoys = Envoys::new(|_, _| Ok(()));
         let (key, _) = place(1, 1);
         for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600] {
             envoys.fail(key, "it listens nowhere".to_owned());

@@ -75,15 +75,14 @@ fn text(latency: &Latency, known: Option<&Known<'_>>) -> String {
     };
     let own_ns = sum(LatencyPlace::is_own);
     let unread_ns = sum(LatencyPlace::is_queue);
-    let unread = if percent(unread_ns, own_ns) >= ACTIVITY_PERCENT {
-        format!(", {} of it unread in its sockets", short_time(unread_ns))
-    } else {
-        String::new()
-    };
+    let unread = (percent(unread_ns, own_ns) >= ACTIVITY_PERCENT)
+        .then(|| format!("{} of it unread in its sockets", short_time(unread_ns)));
+    let did = known.and_then(|known| causes(latency, known, process, own_ns, Role::Sidecar));
+    let causes: Vec<String> = unread.into_iter().chain(did).collect();
     let mut places = vec![Place {
         mean_ns: own_ns,
-        text: format!("in {}{unread}", who(process)),
-        causes: known.and_then(|known| causes(latency, known, process, own_ns, Role::Sidecar)),
+        text: format!("in {}", who(process)),
+        causes: (!causes.is_empty()).then(|| causes.join(", ")),
     }];
     let others = parts.iter().filter(|part| !part.place.is_own());
     places.extend(others.map(|part| place(latency, part, known)));

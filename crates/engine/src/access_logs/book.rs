@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::SocketAddr,
-    ops::RangeInclusive,
     sync::{Arc, OnceLock},
 };
 
@@ -58,8 +57,6 @@ struct Connection {
 struct Envoy {
     logs: EnvoyLogs,
     ledger: Ledger,
-    /// Reading that was taken into account last.
-    read_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -289,30 +286,33 @@ impl Book {
             .collect()
     }
 
-    /// An Envoy is asked for what it counts, a little later than now.
+    /// An Envoy is asked for what it counts of its own logs.
     pub(super) fn ask(&mut self, process: ProcessKey, now_ns: u64) {
         if let Some(envoy) = self.envoys.get_mut(&Owner::Process(process)) {
             envoy.ledger.ask(now_ns);
         }
     }
 
-    /// What an Envoy counts of its own logs at some moment of a time of the wall clock, or why that is not known.
-    pub(super) fn read(
+    /// It has answered.
+    pub(super) fn answered(&mut self, process: ProcessKey, now_ns: u64, counters: LogCounters) {
+        if let Some(envoy) = self.envoys.get_mut(&Owner::Process(process)) {
+            envoy.ledger.answered(now_ns, counters);
+        }
+    }
+
+    /// Tells what is known of an Envoy's own counts by now, or why nothing is.
+    pub(super) fn settle(
         &mut self,
         process: ProcessKey,
-        counted: Result<(RangeInclusive<u64>, LogCounters), String>,
+        is_known: Result<(), String>,
         now_ns: u64,
     ) {
         let Some(envoy) = self.envoys.get_mut(&Owner::Process(process)) else {
             return;
         };
         envoy.ledger.settle(now_ns);
-        match counted {
-            Ok((answered, counters)) => {
-                if *answered.start() != envoy.read_ns {
-                    envoy.read_ns = *answered.start();
-                    envoy.ledger.read(answered, counters);
-                }
+        match is_known {
+            Ok(()) => {
                 if let Some(own) = envoy.ledger.own() {
                     envoy.logs.own = Ok(own);
                 }

@@ -1,7 +1,7 @@
 //! Which processes of this node are at the other ends of Envoys' connections.
 
 use profiler_host::{envoy_admin::is_envoy, process::ProcessTable, sockets::Owners};
-use profiler_model::{Address, Endpoint, Process};
+use profiler_model::{Address, Endpoint, Process, ProcessKey};
 use profiler_network::requests::{OtherEnd, UnknownEnd};
 
 use super::peers::{self, Holder, Listings, Sought};
@@ -23,17 +23,26 @@ pub(super) fn find(
     table: &ProcessTable,
     owners: &mut Owners,
 ) -> Vec<Option<OtherEnd>> {
+    let found = peers::find(sought, listings, table, owners);
     let process = |holder: Option<Holder>| {
         let Holder { process, is_exact } = holder?;
-        let process = table.process(process)?;
+        // By one address alone it may be the application behind the sidecar that the connection was redirected to.
+        let end = other_end(process, table)?;
         Some(OtherEnd {
-            process: endpoint(&process),
-            // By one address alone it may be the application behind the sidecar that the connection was redirected to.
-            may_report: !is_exact || is_envoy(&process),
+            may_report: end.may_report || !is_exact,
+            ..end
         })
     };
-    let found = peers::find(sought, listings, table, owners);
     found.into_iter().map(process).collect()
+}
+
+/// A process that has both addresses of a connection.
+pub(super) fn other_end(process: ProcessKey, table: &ProcessTable) -> Option<OtherEnd> {
+    let process = table.process(process)?;
+    Some(OtherEnd {
+        process: endpoint(&process),
+        may_report: is_envoy(&process),
+    })
 }
 
 /// A process as the end of an edge, without an address.

@@ -13,8 +13,10 @@ use profiler_model::OwnLogCounts;
 const LAG_NS: u64 = 3_000_000_000;
 /// Readings that wait.
 const MOST_WAITING: usize = 8;
-/// Questions whose answers may still come.
-const MOST_ASKED: usize = 4;
+/// So long after a request was over its Envoy has counted its entry.
+const WRITTEN_NS: u64 = 10_000_000;
+/// Before every entry that does not say when it was over.
+const UNTIL_ANSWERED: u64 = u64::MAX - 1;
 
 /// A reading of an Envoy's counters, and what had come of what was over by then.
 #[derive(Clone, Debug)]
@@ -36,11 +38,11 @@ impl Reading {
     }
 }
 
-/// The Envoy is about to be asked. What comes until the answer is there may be over later than what it counts.
+/// A reading that waits for entries.
 #[derive(Debug)]
-struct Asked {
-    at_ns: u64,
-    /// Requests and all entries that came since and were over later.
+struct Waiting {
+    reading: Reading,
+    /// Requests and all entries that came since the Envoy was asked, but were over later.
     requests: u64,
     entries: u64,
 }
@@ -50,9 +52,9 @@ struct Asked {
 pub(super) struct Ledger {
     requests: u64,
     entries: u64,
-    asked: VecDeque<Asked>,
-    /// Each with the requests and entries that came since the Envoy was asked, but were over later.
-    waiting: VecDeque<(Reading, u64, u64)>,
+    /// The Envoy was asked, and has not answered.
+    asked: Option<Waiting>,
+    waiting: VecDeque<Waiting>,
     /// The one of which the least was missing: what was then counts as nothing.
     least: Option<Reading>,
     /// What drops and failures are counted from.
@@ -68,15 +70,12 @@ impl Ledger {
         self.entries += 1;
         // What does not say when it was over is taken for what is over now.
         let over_ns = over_ns.unwrap_or(u64::MAX);
-        for asked in self.asked.iter_mut().filter(|one| over_ns > one.at_ns) {
-            asked.requests += request;
-            asked.entries += 1;
-        }
-        for (reading, requests, entries) in &mut self.waiting {
-            if over_ns > *reading.made.start() {
-                *requests += request;
-                *entries += 1;
-                reading.between += u64::from(over_ns <= *reading.made.end());
+        for waiting in self.asked.iter_mut().chain(&mut self.waiting) {
+            let made = &waiting.reading.made;
+            if over_ns > *made.start() {
+                waiting.reading.between += u64::from(over_ns <= *made.end());
+                waiting.requests += request;
+                waiting.entries += 1;
             }
         }
         for reading in [&mut self.least, &mut self.newest].into_iter().flatten() {
@@ -91,60 +90,48 @@ impl Ledger {
     /// Entries came of which nothing more is known.
     pub(super) fn came_untimed(&mut self, entries: u64) {
         self.entries += entries;
-        for asked in &mut self.asked {
-            asked.entries += entries;
-        }
-        for (_, _, after) in &mut self.waiting {
-            *after += entries;
+        for waiting in self.asked.iter_mut().chain(&mut self.waiting) {
+            waiting.entries += entries;
         }
     }
 
-    /// The Envoy is asked for its counters, a little later than now: what is over by now is among them.
+    /// The Envoy is asked for its counters. What has come, and what was over some time ago, is among them.
     pub(super) fn ask(&mut self, now_ns: u64) {
-        if self.asked.len() >= MOST_ASKED {
-            self.asked.pop_front();
-        }
-        self.asked.push_back(Asked {
-            at_ns: now_ns,
+        self.asked = Some(Waiting {
+            reading: Reading {
+                made: now_ns.saturating_sub(WRITTEN_NS)..=UNTIL_ANSWERED,
+                counters: LogCounters::default(),
+                requests: 0,
+                entries: 0,
+                between: 0,
+            },
             requests: 0,
             entries: 0,
         });
     }
 
-    /// The Envoy has counted this at some moment of a time of the wall clock. An answer to no question that is remembered is left out.
-    pub(super) fn read(&mut self, answered: RangeInclusive<u64>, counters: LogCounters) {
-        let question = self
-            .asked
-            .iter()
-            .rposition(|asked| asked.at_ns <= *answered.start());
-        let question = question.and_then(|place| self.asked.drain(..=place).next_back());
-        let Some(asked) = question else {
+    /// The Envoy has answered with what it has counted.
+    pub(super) fn answered(&mut self, now_ns: u64, counters: LogCounters) {
+        let Some(mut waiting) = self.asked.take() else {
             return;
         };
+        waiting.reading.made = *waiting.reading.made.start()..=now_ns;
+        waiting.reading.counters = counters;
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.pop_front();
         }
-        let reading = Reading {
-            made: asked.at_ns..=*answered.end(),
-            counters,
-            requests: 0,
-            entries: 0,
-            between: asked.entries,
-        };
-        self.waiting
-            .push_back((reading, asked.requests, asked.entries));
+        self.waiting.push_back(waiting);
     }
 
     /// Takes readings into account that have waited long enough.
     pub(super) fn settle(&mut self, now_ns: u64) {
-        let is_due = |(reading, _, _): &mut (Reading, u64, u64)| {
-            reading.made.end().saturating_add(LAG_NS) <= now_ns
-        };
-        while let Some((reading, requests, entries)) = self.waiting.pop_front_if(is_due) {
+        let is_due =
+            |waiting: &mut Waiting| waiting.reading.made.end().saturating_add(LAG_NS) <= now_ns;
+        while let Some(waiting) = self.waiting.pop_front_if(is_due) {
             let reading = Reading {
-                requests: self.requests - requests,
-                entries: self.entries - entries,
-                ..reading
+                requests: self.requests - waiting.requests,
+                entries: self.entries - waiting.entries,
+                ..waiting.reading
             };
             let newest = self.newest.as_ref();
             if newest.is_some_and(|newest| is_anew(&newest.counters, &reading.counters)) {
@@ -206,9 +193,9 @@ mod tests {
     }
 
     /// A question that is answered at once.
-    fn read(ledger: &mut Ledger, answered: RangeInclusive<u64>, counters: LogCounters) {
-        ledger.ask(*answered.start());
-        ledger.read(answered, counters);
+    fn read(ledger: &mut Ledger, now_ns: u64, counters: LogCounters) {
+        ledger.ask(now_ns);
+        ledger.answered(now_ns, counters);
     }
 
     /// Requests that are over each tenth of a second from `from` on, whose entries come a second later, and a reading each second.
@@ -219,7 +206,7 @@ mod tests {
             if tenth % 10 == 5 {
                 read(
                     ledger,
-                    now..=now,
+                    now + SECOND / 20,
                     counters(1000 + tenth + 1, 500 + tenth + 1, 0),
                 );
             }
@@ -243,9 +230,8 @@ mod tests {
         assert!(own.completed.unwrap() >= 160, "{own:?}");
     }
 
-    /// Of another Envoy that answers late, all answers are taken late.
     #[test]
-    fn what_comes_before_the_answer_may_be_over_after_it() {
+    fn what_comes_before_the_answer_may_be_over_after_the_question() {
         let mut ledger = Ledger::default();
         for _ in 0..10 {
             ledger.came(true, Some(SECOND / 2));
@@ -254,28 +240,44 @@ mod tests {
         for _ in 0..40 {
             ledger.came(true, Some(SECOND + 1));
         }
-        ledger.read(SECOND..=SECOND, counters(10, 10, 0));
+        ledger.answered(2 * SECOND, counters(10, 10, 0));
         ledger.settle(10 * SECOND);
-        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(50, 50, 0));
+        read(&mut ledger, 11 * SECOND, counters(50, 50, 0));
         ledger.settle(20 * SECOND);
         let own = ledger.own().unwrap();
         assert_eq!((own.written, own.unknown), (Some(50), Some(0)));
         assert_eq!(own.completed, Some(50));
     }
 
+    /// Entries of another time than that of a question say nothing about it.
     #[test]
-    fn an_answer_to_no_question_that_is_remembered_is_left_out() {
+    fn what_is_lost_is_counted_whatever_comes_before_an_answer() {
         let mut ledger = Ledger::default();
-        for second in 1..=10 {
-            ledger.ask(second * SECOND);
+        read(&mut ledger, SECOND, counters(0, 0, 0));
+        ledger.settle(10 * SECOND);
+        ledger.ask(11 * SECOND);
+        // Those of which the time is known may be among the ten.
+        for over in [
+            None,
+            None,
+            None,
+            Some(11 * SECOND + 1),
+            Some(11 * SECOND + 2),
+        ] {
+            ledger.came(true, over);
         }
-        ledger.read(SECOND..=2 * SECOND, counters(10, 10, 0));
+        ledger.came_untimed(7);
+        ledger.answered(12 * SECOND, counters(10, 10, 0));
+        ledger.settle(20 * SECOND);
+        assert_eq!(ledger.own().unwrap().unknown, Some(8));
+    }
+
+    #[test]
+    fn an_answer_to_no_question_is_left_out() {
+        let mut ledger = Ledger::default();
+        ledger.answered(SECOND, counters(10, 10, 0));
         ledger.settle(20 * SECOND);
         assert_eq!(ledger.own(), None);
-        ledger.read(9 * SECOND..=10 * SECOND, counters(10, 10, 0));
-        ledger.settle(20 * SECOND);
-        assert!(ledger.own().is_some());
-        assert_eq!(ledger.asked.len(), 1);
     }
 
     #[test]
@@ -288,9 +290,9 @@ mod tests {
     #[test]
     fn what_comes_late_is_missing_until_it_comes() {
         let mut ledger = Ledger::default();
-        read(&mut ledger, SECOND..=SECOND, counters(10, 10, 0));
+        read(&mut ledger, SECOND, counters(10, 10, 0));
         ledger.settle(10 * SECOND);
-        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(15, 15, 0));
+        read(&mut ledger, 11 * SECOND, counters(15, 15, 0));
         ledger.settle(20 * SECOND);
         assert_eq!(ledger.own().unwrap().unknown, Some(5));
         for _ in 0..5 {
@@ -302,9 +304,9 @@ mod tests {
     #[test]
     fn an_envoy_that_begins_anew_is_counted_anew() {
         let mut ledger = Ledger::default();
-        read(&mut ledger, SECOND..=SECOND, counters(100, 100, 7));
+        read(&mut ledger, SECOND, counters(100, 100, 7));
         ledger.settle(10 * SECOND);
-        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(5, 5, 0));
+        read(&mut ledger, 11 * SECOND, counters(5, 5, 0));
         ledger.settle(20 * SECOND);
         let own = ledger.own().unwrap();
         assert_eq!((own.completed, own.dropped), (Some(0), Some(0)));
@@ -313,13 +315,13 @@ mod tests {
     #[test]
     fn drops_are_no_unknown_ones() {
         let mut ledger = Ledger::default();
-        read(&mut ledger, SECOND..=SECOND, counters(0, 0, 0));
+        read(&mut ledger, SECOND, counters(0, 0, 0));
         ledger.settle(10 * SECOND);
         for _ in 0..90 {
             ledger.came(true, Some(10 * SECOND));
         }
         ledger.came_untimed(0);
-        read(&mut ledger, 11 * SECOND..=11 * SECOND, counters(100, 92, 8));
+        read(&mut ledger, 11 * SECOND, counters(100, 92, 8));
         ledger.settle(20 * SECOND);
         let own = ledger.own().unwrap();
         assert_eq!((own.dropped, own.unknown), (Some(8), Some(2)));

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_clock::wall_ns;
 use profiler_host::{
     process::ProcessTable,
     sockets::{NamespacePath, Owners},
@@ -20,8 +21,8 @@ use super::{
     COST_FACTOR,
     book::Owner,
     ends::{self, NOWHERE},
-    peers::{self, Sought},
-    remembered::Remembered,
+    peers::{self, Listings, Sought},
+    remembered::{Held, Look, Remembered},
 };
 use crate::checkup::Targets;
 
@@ -50,8 +51,9 @@ pub(super) enum Answer {
 pub(super) struct Connections {
     pub(super) ends: Vec<(UnknownEnd, OtherEnd)>,
     pub(super) sockets: Vec<(OwnSocket, SocketNow)>,
-    /// How long it took.
+    /// How long it took, without what was remembered, and that with the reading of the sockets.
     took: Duration,
+    remembering: Duration,
 }
 
 /// An Envoy of the target.
@@ -126,7 +128,7 @@ impl Lookups {
             self.is_looking = false;
             let now = Instant::now();
             self.not_before = self.not_before.max(now) + found.took * COST_FACTOR;
-            self.remembers_at = Some(now + found.took * REMEMBER_FACTOR);
+            self.remembers_at = Some(now + found.remembering * REMEMBER_FACTOR);
         }
         answer.ok()
     }
@@ -160,6 +162,8 @@ fn serve(
 struct Finder {
     owners: Owners,
     remembered: Remembered,
+    /// Of those that are remembered.
+    near: Owners,
 }
 
 impl Finder {
@@ -170,38 +174,70 @@ impl Finder {
         sockets: Vec<OwnSocket>,
         table: &ProcessTable,
     ) -> Connections {
-        let Self { owners, remembered } = self;
-        let began = Instant::now();
-        let asked_at = ends.iter().filter(|end| end.is_client);
-        let asked_at = asked_at.map(|end| end.envoy);
-        remembered.learn(asked_at.chain(sockets.iter().map(|socket| socket.remote)));
+        let look = Look {
+            at: Instant::now(),
+            wall_ns: wall_ns(),
+        };
         let listings = peers::list(table);
-        let fresh = remembered.see(&listings, began);
-        // All in one search: it may read the descriptors of every process.
-        let asked = ends.iter().map(ends::sought);
-        let sought: Vec<Sought> = asked.chain(fresh.iter().copied()).collect();
-        let mut holders = ends::find(&sought, &listings, table, owners);
-        let of_fresh = holders.split_off(ends.len());
-        for (one, holder) in fresh.iter().zip(of_fresh) {
-            remembered.found(one, holder);
-        }
-        let holders = ends.into_iter().zip(holders);
-        let ends = holders.filter_map(|(end, found)| {
-            // By both addresses, which what is there now may not be.
-            let holder = remembered.holder(&ends::sought(&end)).or(found)?;
-            Some((end, holder))
+        let listed = look.at.elapsed();
+        self.remember(&ends, &sockets, (look, &listings), table);
+        let remembering = look.at.elapsed();
+        let Self {
+            owners, remembered, ..
+        } = self;
+        let sought: Vec<Sought> = ends.iter().map(ends::sought).collect();
+        let found = ends::find(&sought, &listings, table, owners);
+        let ends = ends.into_iter().zip(found).filter_map(|(end, found)| {
+            let holder = match remembered.holder(&ends::sought(&end), &(end.begin_ns..=end.end_ns))
+            {
+                Held::By(holder) => Some(holder),
+                Held::Unseen => found,
+                Held::Unclear => None,
+            };
+            Some((end, holder?))
         });
         let ends = ends.collect();
         let now = peers::sockets(&sockets, &listings);
-        let now = sockets.into_iter().zip(now);
-        let sockets = now.filter_map(|(socket, now)| {
-            let now = now.or_else(|| remembered.socket(&socket))?;
-            Some((socket, now))
+        let sockets = sockets.into_iter().zip(now).flat_map(|(socket, now)| {
+            let seen = remembered.socket((socket.local, socket.remote), socket.namespace);
+            let seen = seen.map(Vec::from);
+            let seen = seen.or_else(|| Some(vec![now?])).unwrap_or_default();
+            seen.into_iter().map(move |now| (socket, now))
         });
         Connections {
             ends,
             sockets: sockets.collect(),
-            took: began.elapsed(),
+            took: listed + look.at.elapsed().saturating_sub(remembering),
+            remembering,
+        }
+    }
+
+    /// Remembers the connections of Envoys that are there.
+    fn remember(
+        &mut self,
+        ends: &[UnknownEnd],
+        sockets: &[OwnSocket],
+        (look, listings): (Look, &Listings),
+        table: &ProcessTable,
+    ) {
+        let Self {
+            remembered, near, ..
+        } = self;
+        let served = ends.iter().filter(|end| end.is_client);
+        remembered.learn(
+            served.map(|end| end.envoy),
+            sockets.iter().map(|socket| socket.remote),
+            look,
+        );
+        let processes = table.snapshot();
+        let alive = processes.iter().map(|process| process.key).collect();
+        let fresh = remembered.see(listings, look, &alive);
+        let wanted = fresh.iter().map(|one| (one.inode, one.namespace));
+        near.find_near(&wanted.collect(), table);
+        for one in &fresh {
+            let holder = near.holder(one.inode);
+            let end = holder.and_then(|holder| ends::other_end(holder.process, table));
+            remembered.found(one, end);
         }
     }
 }

@@ -30,7 +30,7 @@ mod watch;
 use std::{
     io,
     net::TcpListener,
-    sync::Arc,
+    sync::{Arc, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -38,11 +38,11 @@ use std::{
 use parking_lot::Mutex;
 use profiler_clock::wall_ns;
 use profiler_host::{
-    envoy_admin::{EnvoyAdmin, LogCounters, is_envoy},
+    envoy_admin::{EnvoyAdmin, EnvoyAdminError, is_envoy},
     process::ProcessTable,
     sockets::Owners,
 };
-use profiler_model::{EnvoyLogs, access_log_status::AccessLogStages};
+use profiler_model::{EnvoyLogs, ProcessKey, access_log_status::AccessLogStages};
 use profiler_sandbox::{broker, confine::Reach};
 use tokio_rustls::TlsAcceptor;
 
@@ -59,8 +59,6 @@ pub use watch::LogsWatch;
 const PERIOD: Duration = Duration::from_secs(1);
 /// How soon it is found out whose new connections are: until then their entries are kept.
 const TICK: Duration = Duration::from_millis(100);
-/// So long after a request was over its Envoy has counted its entry.
-const WRITTEN: Duration = Duration::from_millis(10);
 /// Why an Envoy's own counts are not known.
 const NOT_ASKED: &str = "Envoys are not asked (envoy_admin is off)";
 const NO_COUNTERS: &str = "its statistics have no counters of access logs (in Istio, proxyStatsMatcher has to include access_logs)";
@@ -157,11 +155,30 @@ impl AccessLogs {
     }
 }
 
+/// Asks an Envoy what it counts of its own logs; false: nothing. The book learns of the question and of the answer when they are made:
+/// what comes between them may be among what is counted.
+fn ask(
+    book: &Weak<Mutex<Book>>,
+    process: ProcessKey,
+    admin: &EnvoyAdmin,
+) -> Result<bool, EnvoyAdminError> {
+    if let Some(book) = book.upgrade() {
+        book.lock().ask(process, wall_ns());
+    }
+    let counted = admin.log_counters()?;
+    let is_counted = counted.written.is_some();
+    if let Some(book) = book.upgrade().filter(|_| is_counted) {
+        book.lock().answered(process, wall_ns(), counted);
+    }
+    Ok(is_counted)
+}
+
 /// Finds out whose connections they are, and what those count themselves, until nobody reads it any more.
 fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
     let mut owners = Owners::default();
     let mut not_before = Instant::now();
-    let mut envoys: Envoys<LogCounters> = Envoys::new(EnvoyAdmin::log_counters);
+    let asking = Arc::downgrade(book);
+    let mut envoys = Envoys::new(move |process, admin| ask(&asking, process, admin));
     let mut due = Instant::now() + PERIOD;
     // Those that were not found are looked for again.
     let mut again = false;
@@ -208,32 +225,20 @@ fn follow(book: &Arc<Mutex<Book>>, table: &ProcessTable, asks_envoys: bool) {
         if !asks_envoys {
             let mut book = book.lock();
             for (process, _) in places {
-                book.read(process, Err(NOT_ASKED.to_owned()), wall_ns());
+                book.settle(process, Err(NOT_ASKED.to_owned()), wall_ns());
             }
             continue;
         }
-        {
-            let mut book = book.lock();
-            for (process, _) in &places {
-                book.ask(*process, wall_ns());
-            }
-        }
-        thread::sleep(WRITTEN);
         let answers = envoys.read(&places);
         let mut book = book.lock();
         for (process, answer) in answers {
-            let counted = match (answer.newest, answer.error) {
+            let is_known = match (answer.newest, answer.error) {
                 (_, Some(error)) => Err(error),
-                (Some(reading), None) if reading.counted.written.is_none() => {
-                    Err(NO_COUNTERS.to_owned())
-                }
-                (Some(reading), None) => {
-                    let answered = reading.asked_ns..=reading.answered_ns;
-                    Ok((answered, reading.counted))
-                }
+                (Some(reading), None) if !reading.counted => Err(NO_COUNTERS.to_owned()),
+                (Some(_), None) => Ok(()),
                 (None, None) => continue,
             };
-            book.read(process, counted, wall_ns());
+            book.settle(process, is_known, wall_ns());
         }
     }
 }

@@ -4,94 +4,210 @@
 use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
-use profiler_model::sockets::DiagSocket;
-use profiler_network::requests::{OtherEnd, OwnSocket, SocketNow};
+use profiler_model::{ProcessKey, sockets::DiagSocket};
+use profiler_network::requests::{OtherEnd, SocketNow};
 
 use super::peers::{Listings, Sought, measured, plain};
 
 /// For how long connections are remembered that have ended.
 const REMEMBERED: Duration = Duration::from_mins(1);
-/// Connections that are remembered.
+/// Connections that are remembered, of all network namespaces and of one.
 const MOST: usize = 16_384;
-/// Addresses whose connections are remembered.
+const MOST_OF_NAMESPACE: usize = MOST / 4;
+/// Addresses whose connections are remembered, of each kind.
 const MOST_ADDRESSES: usize = 4_096;
 /// How often the process at an end is looked for: a connection may not have been accepted, and processes cannot all be read.
 const TRIES: u8 = 3;
+/// Between a moment of Envoy's clock and the same one here.
+const SLACK_NS: u64 = 50_000_000;
 
 /// The address of a socket and the one at its other end.
 type Ends = (SocketAddr, SocketAddr);
+
+/// When sockets are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) at: Instant,
+    /// By the wall clock, as entries have it.
+    pub(super) wall_ns: u64,
+}
+
+/// A socket whose process is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fresh {
+    ends: Ends,
+    pub(super) namespace: u32,
+    pub(super) inode: u64,
+}
+
+/// Who held an end when a request was made.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// No such connection was seen.
+    Unseen,
+    /// Several may have had these addresses then.
+    Unclear,
+    By(OtherEnd),
+}
 
 #[derive(Debug)]
 struct Kept {
     namespace: u32,
     inode: u64,
-    /// The process that holds it.
     holder: Option<OtherEnd>,
     tries: u8,
-    now: Option<SocketNow>,
+    /// What it was like at first, and last.
+    socket: Option<[SocketNow; 2]>,
     seen: Instant,
+    /// It was not there before, nor after; `None`: it may be there.
+    from_ns: u64,
+    until_ns: Option<u64>,
 }
 
-/// Sockets that are connected to one of the addresses at which Envoys are asked, and ask.
+/// Addresses, each with when it was learned and when it was asked for, or a connection to it was seen, last.
+#[derive(Debug, Default)]
+struct Addresses(HashMap<SocketAddr, (u64, Instant)>);
+
+/// Sockets that are connected to one of the addresses at which Envoys are asked, and which they ask.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    addresses: HashSet<SocketAddr>,
+    /// Here the clients' processes are wanted.
+    served: Addresses,
+    /// And here what sockets are like.
+    upstreams: Addresses,
     /// Those of several network namespaces may have the same addresses.
     kept: HashMap<Ends, Vec<Kept>>,
+    /// When sockets were looked at last.
+    looked_ns: u64,
+}
+
+impl Addresses {
+    fn learn(&mut self, address: SocketAddr, look: Look) {
+        if self.0.len() >= MOST_ADDRESSES && !self.0.contains_key(&address) {
+            let mut used: Vec<Instant> = self.0.values().map(|(_, used)| *used).collect();
+            let (_, oldest, _) = used.select_nth_unstable(MOST_ADDRESSES / 8);
+            let oldest = *oldest;
+            let mut left = MOST_ADDRESSES / 8;
+            self.0.retain(|_, (_, used)| {
+                let goes = *used <= oldest && left > 0;
+                left -= usize::from(goes);
+                !goes
+            });
+        }
+        let (_, used) = self.0.entry(address).or_insert((look.wall_ns, look.at));
+        *used = look.at;
+    }
+
+    /// When it was learned.
+    fn meet(&mut self, address: SocketAddr, at: Instant) -> Option<u64> {
+        let (learned_ns, used) = self.0.get_mut(&address)?;
+        *used = at;
+        Some(*learned_ns)
+    }
 }
 
 impl Remembered {
-    /// Remembers connections to these addresses from now on.
-    pub(super) fn learn(&mut self, addresses: impl Iterator<Item = SocketAddr>) {
-        for address in addresses {
-            // Those that are asked for are there again with the next look.
-            if self.addresses.len() >= MOST_ADDRESSES {
-                self.addresses.clear();
-            }
-            self.addresses.insert(plain(address));
+    /// Remembers connections to these addresses from now on: those at which Envoys are asked, and those that they ask.
+    pub(super) fn learn(
+        &mut self,
+        served: impl Iterator<Item = SocketAddr>,
+        upstreams: impl Iterator<Item = SocketAddr>,
+        look: Look,
+    ) {
+        for address in served {
+            self.served.learn(plain(address), look);
+        }
+        for address in upstreams {
+            self.upstreams.learn(plain(address), look);
         }
     }
 
-    /// Takes what is there now, and forgets what has ended long ago. Those whose processes have to be looked for.
-    pub(super) fn see(&mut self, listings: &Listings, at: Instant) -> Vec<Sought> {
-        self.kept.retain(|_, there| {
-            there.retain(|kept| at.saturating_duration_since(kept.seen) < REMEMBERED);
-            !there.is_empty()
-        });
-        let mut sought = Vec::new();
+    /// Takes what is there now, and forgets what ended long ago. Those whose processes have to be looked for.
+    pub(super) fn see(
+        &mut self,
+        listings: &Listings,
+        look: Look,
+        alive: &HashSet<ProcessKey>,
+    ) -> Vec<Fresh> {
+        self.keep(|kept| look.at.saturating_duration_since(kept.seen) < REMEMBERED);
+        let mut fresh = Vec::new();
         for (namespace, listing) in listings {
-            for socket in &listing.sockets {
-                if let Some(ends) = self.ends_of(socket)
-                    && self.note(ends, *namespace, socket, at)
-                {
-                    sought.push(Sought {
-                        end: ends.0,
-                        other: ends.1,
-                        namespace: Some(u64::from(*namespace)),
-                        may_listen: false,
+            let sockets = listing.sockets.iter().filter_map(|socket| {
+                let is_connected = !socket.listening && socket.inode != 0;
+                let ends = (plain(socket.local), plain(socket.remote));
+                let served_ns = self.served.meet(ends.1, look.at);
+                let learned_ns = served_ns.or(self.upstreams.meet(ends.1, look.at))?;
+                is_connected.then_some((socket, ends, learned_ns, served_ns.is_some()))
+            });
+            let sockets: Vec<_> = sockets.take(MOST_OF_NAMESPACE).collect();
+            for (socket, ends, learned_ns, is_served) in sockets {
+                let is_wanted = self.note(ends, *namespace, (socket, learned_ns), look, alive);
+                if is_served && is_wanted {
+                    fresh.push(Fresh {
+                        ends,
+                        namespace: *namespace,
+                        inode: socket.inode,
                     });
                 }
             }
         }
-        sought
+        for kept in self.kept.values_mut().flatten() {
+            if kept.seen != look.at {
+                kept.until_ns.get_or_insert(look.wall_ns);
+            }
+        }
+        self.looked_ns = look.wall_ns;
+        fresh
     }
 
-    /// `None`: it is not remembered.
-    fn ends_of(&self, socket: &DiagSocket) -> Option<Ends> {
-        let is_connected = !socket.listening && socket.inode != 0;
-        let ends = (plain(socket.local), plain(socket.remote));
-        let has_room = self.kept.len() < MOST || self.kept.contains_key(&ends);
-        (is_connected && self.addresses.contains(&ends.1) && has_room).then_some(ends)
+    fn keep(&mut self, mut stays: impl FnMut(&Kept) -> bool) {
+        self.kept.retain(|_, there| {
+            there.retain(&mut stays);
+            !there.is_empty()
+        });
     }
 
-    /// Whether its process has to be looked for.
-    fn note(&mut self, ends: Ends, namespace: u32, socket: &DiagSocket, at: Instant) -> bool {
+    /// Forgets an eighth, those that ended longest ago.
+    fn make_room(&mut self) {
+        let mut seen: Vec<Instant> = self.kept.values().flatten().map(|kept| kept.seen).collect();
+        let eighth = seen.len() / 8;
+        let (_, oldest, _) = seen.select_nth_unstable(eighth);
+        let oldest = *oldest;
+        let mut left = eighth + 1;
+        self.keep(|kept| {
+            let goes = kept.seen <= oldest && left > 0;
+            left -= usize::from(goes);
+            !goes
+        });
+    }
+
+    /// Whether its process is not known, and was not looked for too often.
+    fn note(
+        &mut self,
+        ends: Ends,
+        namespace: u32,
+        (socket, learned_ns): (&DiagSocket, u64),
+        look: Look,
+        alive: &HashSet<ProcessKey>,
+    ) -> bool {
+        if self.kept.len() >= MOST && !self.kept.contains_key(&ends) {
+            self.make_room();
+        }
         let there = self.kept.entry(ends).or_default();
-        // Another one may come from the same port later.
+        let before = there.len();
         there.retain(|kept| kept.namespace != namespace || kept.inode == socket.inode);
+        let from_ns = if there.len() < before {
+            // Another one had the same addresses since the look before.
+            look.wall_ns
+        } else if learned_ns < self.looked_ns {
+            self.looked_ns
+        } else {
+            0
+        };
         let place = there.iter().position(|kept| kept.namespace == namespace);
         let place = place.unwrap_or_else(|| {
             there.push(Kept {
@@ -99,217 +215,84 @@ impl Remembered {
                 inode: socket.inode,
                 holder: None,
                 tries: 0,
-                now: None,
-                seen: at,
+                socket: None,
+                seen: look.at,
+                from_ns,
+                until_ns: None,
             });
             there.len() - 1
         });
         let Some(kept) = there.get_mut(place) else {
             return false;
         };
-        kept.seen = at;
-        kept.now = measured(socket).or(kept.now);
-        let is_sought = kept.holder.is_none() && kept.tries < TRIES;
-        kept.tries += u8::from(is_sought);
-        is_sought
+        kept.seen = look.at;
+        kept.until_ns = None;
+        if let Some(now) = measured(socket) {
+            let [first, _] = kept.socket.unwrap_or([now; 2]);
+            kept.socket = Some([first, now]);
+        }
+        if kept
+            .holder
+            .as_ref()
+            .and_then(key)
+            .is_some_and(|key| !alive.contains(&key))
+        {
+            // Another process has it now.
+            (kept.holder, kept.tries) = (None, 0);
+        }
+        let is_wanted = kept.holder.is_none() && kept.tries < TRIES;
+        kept.tries += u8::from(is_wanted);
+        is_wanted
     }
 
-    /// Takes the answer to one that had to be looked for.
-    pub(super) fn found(&mut self, sought: &Sought, holder: Option<OtherEnd>) {
-        let there = self.kept.get_mut(&(sought.end, sought.other));
+    /// The process of one that had to be looked for.
+    pub(super) fn found(&mut self, fresh: &Fresh, holder: Option<OtherEnd>) {
+        let there = self.kept.get_mut(&fresh.ends);
         let mut there = there.into_iter().flatten();
-        if let Some(kept) = there.find(|kept| Some(u64::from(kept.namespace)) == sought.namespace) {
+        if let Some(kept) = there.find(|kept| kept.namespace == fresh.namespace) {
             kept.holder = holder;
         }
     }
 
-    /// The process that held an end: of loopback in its namespace; else the only one, for whoever has a network namespace can give himself
-    /// any address.
-    pub(super) fn holder(&self, sought: &Sought) -> Option<OtherEnd> {
-        let end = plain(sought.end);
-        let there = self.kept.get(&(end, plain(sought.other)))?;
+    /// Who held an end when a request was made, by the wall clock. Whoever has a network namespace can give himself any address, and those of loopback are in
+    /// every one; ports are used again.
+    pub(super) fn holder(&self, sought: &Sought, request: &RangeInclusive<u64>) -> Held {
+        let ends = (plain(sought.end), plain(sought.other));
         let is_near = |kept: &&Kept| {
-            !end.ip().is_loopback() || Some(u64::from(kept.namespace)) == sought.namespace
+            !ends.0.ip().is_loopback() || Some(u64::from(kept.namespace)) == sought.namespace
         };
-        let mut near = there.iter().filter(is_near);
-        let only = near.next().filter(|_| near.next().is_none())?;
-        only.holder.clone()
+        let there = self.kept.get(&ends).into_iter().flatten();
+        let near: Vec<&Kept> = there.filter(is_near).collect();
+        let kept = match near[..] {
+            [] => return Held::Unseen,
+            [kept] => kept,
+            _ => return Held::Unclear,
+        };
+        let is_before = request.start().saturating_add(SLACK_NS) < kept.from_ns;
+        let is_after = |until_ns: u64| *request.end() > until_ns.saturating_add(SLACK_NS);
+        if is_before || kept.until_ns.is_some_and(is_after) {
+            return Held::Unclear;
+        }
+        kept.holder.clone().map_or(Held::Unseen, Held::By)
     }
 
-    /// What an Envoy's own socket was like.
-    pub(super) fn socket(&self, own: &OwnSocket) -> Option<SocketNow> {
-        let there = self.kept.get(&(plain(own.local), plain(own.remote)))?;
-        let mut there = there.iter();
-        there
-            .find(|kept| Some(u64::from(kept.namespace)) == own.namespace)?
-            .now
+    /// What an Envoy's own socket was like at first, and last.
+    pub(super) fn socket(
+        &self,
+        (local, remote): Ends,
+        namespace: Option<u64>,
+    ) -> Option<[SocketNow; 2]> {
+        let mut there = self.kept.get(&(plain(local), plain(remote)))?.iter();
+        let own = there.find(|kept| Some(u64::from(kept.namespace)) == namespace)?;
+        own.socket
     }
+}
+
+fn key(end: &OtherEnd) -> Option<ProcessKey> {
+    let (pid, start_ticks) = end.process.pid.zip(end.process.start_ticks)?;
+    Some(ProcessKey { pid, start_ticks })
 }
 
 #[cfg(test)]
-mod tests {
-    use profiler_model::{
-        Endpoint,
-        sockets::{Listing, Tracked},
-    };
-
-    use super::*;
-    use crate::access_logs::ends::NOWHERE;
-
-    const SERVER: &str = "10.0.0.1:80";
-
-    fn address(text: &str) -> SocketAddr {
-        text.parse().unwrap()
-    }
-
-    fn socket(inode: u64, local: &str, remote: &str) -> DiagSocket {
-        DiagSocket {
-            cookie: None,
-            inode,
-            listening: false,
-            is_ipv6: false,
-            local: address(local),
-            remote: address(remote),
-            sent_bytes: 0,
-            received_bytes: 0,
-            retransmits: 2,
-            rtt_us: 70,
-        }
-    }
-
-    fn listings(sockets: &[(u32, DiagSocket)]) -> Listings {
-        let of = |(namespace, socket): &(u32, DiagSocket)| {
-            let listing = Listing {
-                sockets: vec![socket.clone()],
-                addresses: Vec::new(),
-                tracked: Ok(Tracked::default()),
-                without_diag: None,
-            };
-            (*namespace, listing)
-        };
-        sockets.iter().map(of).collect()
-    }
-
-    fn process(pid: u32) -> OtherEnd {
-        OtherEnd {
-            process: Endpoint {
-                pid: Some(pid),
-                start_ticks: Some(1),
-                comm: "client".to_owned(),
-                container: None,
-                address: NOWHERE,
-            },
-            may_report: false,
-        }
-    }
-
-    fn sought(end: &str, other: &str, namespace: u64) -> Sought {
-        Sought {
-            end: address(end),
-            other: address(other),
-            namespace: Some(namespace),
-            may_listen: false,
-        }
-    }
-
-    /// Sees what is there, and finds `pid` at each end that is asked for; the number of them.
-    fn see(
-        remembered: &mut Remembered,
-        there: &[(u32, DiagSocket)],
-        at: Instant,
-        pid: u32,
-    ) -> usize {
-        let asked = remembered.see(&listings(there), at);
-        for one in &asked {
-            remembered.found(one, Some(process(pid)));
-        }
-        asked.len()
-    }
-
-    fn pid(remembered: &Remembered, one: &Sought) -> Option<u32> {
-        remembered.holder(one).and_then(|found| found.process.pid)
-    }
-
-    #[test]
-    fn a_connection_is_known_for_a_minute_after_its_end() {
-        let begin = Instant::now();
-        let mut remembered = Remembered::default();
-        let there = [
-            (1, socket(5, "10.0.0.7:40000", SERVER)),
-            (1, socket(6, "10.0.0.7:40001", "10.0.0.1:81")),
-        ];
-        assert_eq!(see(&mut remembered, &there, begin, 9), 0);
-        remembered.learn([address(SERVER)].into_iter());
-        assert_eq!(see(&mut remembered, &there, begin, 9), 1);
-        // What is known is not looked for again.
-        assert_eq!(see(&mut remembered, &there, begin, 8), 0);
-        let (end, own) = (
-            sought("10.0.0.7:40000", SERVER, 4),
-            (address("10.0.0.7:40000"), address(SERVER)),
-        );
-        for (seconds, expected) in [(59, Some(9)), (60, None)] {
-            let asked = see(
-                &mut remembered,
-                &[],
-                begin + Duration::from_secs(seconds),
-                8,
-            );
-            assert_eq!((asked, pid(&remembered, &end)), (0, expected));
-            let kept = remembered.kept.get(&own);
-            assert_eq!(kept.is_some(), expected.is_some());
-        }
-        assert_eq!(
-            pid(&remembered, &sought("10.0.0.7:40001", "10.0.0.1:81", 1)),
-            None
-        );
-    }
-
-    #[test]
-    fn another_connection_from_the_same_port_is_another_one() {
-        let at = Instant::now();
-        let mut remembered = Remembered::default();
-        remembered.learn([address(SERVER)].into_iter());
-        let end = sought("10.0.0.7:40000", SERVER, 1);
-        see(
-            &mut remembered,
-            &[(1, socket(5, "10.0.0.7:40000", SERVER))],
-            at,
-            9,
-        );
-        see(
-            &mut remembered,
-            &[(1, socket(6, "10.0.0.7:40000", SERVER))],
-            at,
-            8,
-        );
-        assert_eq!(pid(&remembered, &end), Some(8));
-    }
-
-    #[test]
-    fn the_same_addresses_in_two_namespaces_are_nobody_s_but_for_loopback() {
-        let at = Instant::now();
-        let mut remembered = Remembered::default();
-        remembered.learn([address(SERVER), address("127.0.0.1:80")].into_iter());
-        let local = "127.0.0.1:40000";
-        let there = [
-            (1, socket(5, "10.0.0.7:40000", SERVER)),
-            (2, socket(6, "10.0.0.7:40000", SERVER)),
-            (1, socket(7, local, "127.0.0.1:80")),
-            (2, socket(8, local, "127.0.0.1:80")),
-        ];
-        assert_eq!(see(&mut remembered, &there, at, 9), 4);
-        assert_eq!(pid(&remembered, &sought("10.0.0.7:40000", SERVER, 1)), None);
-        assert_eq!(pid(&remembered, &sought(local, "127.0.0.1:80", 2)), Some(9));
-        assert_eq!(pid(&remembered, &sought(local, "127.0.0.1:80", 3)), None);
-    }
-
-    #[test]
-    fn who_is_not_found_is_looked_for_some_times() {
-        let at = Instant::now();
-        let mut remembered = Remembered::default();
-        remembered.learn([address(SERVER)].into_iter());
-        let there = listings(&[(1, socket(5, "10.0.0.7:40000", SERVER))]);
-        let asked = (0..10).map(|_| remembered.see(&there, at).len());
-        assert_eq!(asked.sum::<usize>(), usize::from(TRIES));
-    }
-}
+#[path = "remembered_tests.rs"]
+mod tests;

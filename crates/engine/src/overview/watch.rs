@@ -12,7 +12,7 @@ use std::{
 use profiler_analysis::overview::{Busiest, arrange, busiest, summary, troubles};
 use profiler_clock::{thread_cpu_ns, wall_ns};
 use profiler_host::{
-    envoy_admin::{EnvoyAdmin, HttpTraffic, is_envoy},
+    envoy_admin::{HttpTraffic, is_envoy},
     process::ProcessTable,
     sockets::{SegmentCounts, segments_of},
 };
@@ -72,7 +72,7 @@ impl Watch {
             config,
             began: Instant::now(),
             processes: Processes::new(),
-            envoys: Envoys::new(EnvoyAdmin::traffic),
+            envoys: Envoys::new(|_, admin| admin.traffic()),
             segments: HashMap::new(),
             histories: HashMap::new(),
             read: None,

@@ -131,6 +131,8 @@ struct Hop {
     socket: Option<SocketNow>,
     /// Segments that it had sent again when it was looked at first.
     retransmits_before: u32,
+    /// When its first request began and was over.
+    first_ns: [u64; 2],
 }
 
 /// What the kernel says of a socket.
@@ -195,6 +197,9 @@ pub struct UnknownEnd {
     pub envoy: SocketAddr,
     /// Inode of the Envoy's network namespace.
     pub namespace: Option<u64>,
+    /// When its first request began and was over, nanoseconds since the Unix epoch.
+    pub begin_ns: u64,
+    pub end_ns: u64,
 }
 
 /// The process at such an end.
@@ -226,13 +231,13 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// The connection between two ends, the client first, one of which is this Envoy. `None`: there is no room.
+    /// The connection between two ends, the client first, one of which is this Envoy. `None`: there is no room. `times` are those of the request.
     pub(super) fn of(
         &mut self,
         [client, server]: [&Logged; 2],
         namespace: Option<u64>,
         (side, id): (SeenBy, EnvoyId),
-        reports: u64,
+        (reports, times): (u64, [u64; 2]),
     ) -> Option<HopId> {
         let (client, server) = (End::of(client), End::of(server));
         let is_everywhere = |end: &End| end.ip().is_none_or(|ip| ip.is_loopback());
@@ -262,6 +267,7 @@ impl Hops {
                 is_connected: false,
                 socket: None,
                 retransmits_before: 0,
+                first_ns: times,
             };
             self.kept.insert(hash, hop);
         }
@@ -388,6 +394,8 @@ impl Hops {
                 end,
                 envoy,
                 namespace: hop.namespace,
+                begin_ns: hop.first_ns[0],
+                end_ns: hop.first_ns[1],
             });
         }
         ends

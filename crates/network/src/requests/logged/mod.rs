@@ -172,19 +172,23 @@ impl LogTracker {
         ];
         self.look_for(id, entry, answered);
         let ends = [client, &addresses.downstream_local];
-        if let Some(hop) = self
-            .hops
-            .of(ends, namespace, (SeenBy::Server, id), self.reports)
-        {
+        if let Some(hop) = self.hops.of(
+            ends,
+            namespace,
+            (SeenBy::Server, id),
+            (self.reports, times(&inner)),
+        ) {
             self.hops.learn(hop, spoken(protocol), || greeting(entry));
             self.see(hop, SeenBy::Server, pid, inner);
         }
         if let Some(outer) = outer {
             let ends = [&addresses.upstream_local, &addresses.upstream_remote];
-            if let Some(hop) = self
-                .hops
-                .of(ends, namespace, (SeenBy::Client, id), self.reports)
-            {
+            if let Some(hop) = self.hops.of(
+                ends,
+                namespace,
+                (SeenBy::Client, id),
+                (self.reports, times(&outer)),
+            ) {
                 self.see(hop, SeenBy::Client, pid, outer);
             }
         }
@@ -329,7 +333,12 @@ impl LogTracker {
 
     /// Ends of connections of which it is not known which processes they are: each a few times, and all of them at the end (`is_last`).
     pub fn unknown_ends(&mut self, is_last: bool) -> Vec<UnknownEnd> {
-        self.hops.unknown(self.reports, is_last)
+        let mut ends = self.hops.unknown(self.reports, is_last);
+        for end in &mut ends {
+            end.begin_ns = end.begin_ns.saturating_add(self.epoch_ns);
+            end.end_ns = end.end_ns.saturating_add(self.epoch_ns);
+        }
+        ends
     }
 
     /// An end is this process, on this node.
@@ -433,6 +442,11 @@ impl LogTracker {
             ..RequestTable::default()
         }
     }
+}
+
+/// When a request began and was over.
+fn times(exchange: &Exchange) -> [u64; 2] {
+    [exchange.begin_ns, exchange.end_ns]
 }
 
 /// Whether a request was over in a span of time. One of which that is not known was: it has just come.
