@@ -432,8 +432,8 @@ fn a_task_has_the_status_of_calls_of_grpc() {
 /// The entry of a connection's only request comes when it has ended. Its client is known nevertheless.
 #[test]
 fn a_connection_that_has_ended_has_its_client() {
-    /// Longer than the pause between two looks at sockets.
-    const OPEN: Duration = Duration::from_secs(4);
+    /// Longer than the longest pause between two looks at sockets.
+    const OPEN: Duration = Duration::from_secs(7);
     const CONNECTIONS: usize = 5;
     let scene = Scene::new();
     let envoy = scene.envoy("1.40.0", Logger::Grpc, BUFFER);
@@ -537,6 +537,7 @@ fn requests_that_sockets_see_as_well_count_once() {
     }
     let seen_twice = both["access_logs"]["seen_twice"].as_u64().unwrap();
     assert!(seen_twice >= 2 * all * 9 / 10, "{seen_twice}");
+    assert_eq!(both["access_logs"]["without_entry"], 0, "{both:#}");
     // Each end of each is found at its socket; towards the upstream the id proves it.
     let joined = &both["access_logs"]["envoys"][0]["joined"];
     let count = |name: &str| joined[name].as_u64().unwrap();
@@ -569,6 +570,56 @@ fn requests_that_sockets_see_as_well_count_once() {
 }
 
 /// An agent that receives nothing says so.
+/// An Envoy that is killed has not sent its newest entries. Sockets have seen the requests, and it is said that they have none.
+#[test]
+fn what_an_envoy_has_not_sent_when_it_dies_is_said() {
+    const SENT: u32 = 100;
+    const LAST: u64 = 40;
+    let scene = Scene::new();
+    let mut envoy = scene.envoy("1.40.0", Logger::Grpc, BUFFER);
+    let pid = envoy.pid();
+    let id = task_of(&scene.agent, pid, &["access_log", "sockets"]);
+    scene.ask(&envoy, SENT, Some(200));
+    scene.row_when(&envoy, "the first entries come", |row| {
+        row["received"] == SENT
+    });
+    for _ in 0..LAST {
+        connect_once(envoy.port);
+    }
+    envoy.kill().unwrap();
+    let result = requests_of(&scene.agent, &id);
+    let counted = operations(&result, "server", pid).1 + operations(&result, "client", pid).1;
+    let logs = &result["access_logs"];
+    let of = |name: &str| logs[name].as_u64().unwrap();
+    // Both hops of each; some of the last may have been sent.
+    assert!(counted >= 2 * u64::from(SENT), "{result:#}");
+    assert!(of("without_entry") > 0, "{result:#}");
+    assert_eq!(of("seen_twice"), counted, "{result:#}");
+    let all = 2 * (u64::from(SENT) + LAST);
+    assert_eq!(of("seen_twice") + of("without_entry"), all, "{result:#}");
+}
+
+/// One who speaks TLS where it is not expected is counted, with what is wrong; one who only connects is not.
+#[test]
+fn who_fails_to_connect_is_counted() {
+    let scene = Scene::new();
+    drop(TcpStream::connect(("127.0.0.1", scene.sink)).unwrap());
+    let mut stream = TcpStream::connect(("127.0.0.1", scene.sink)).unwrap();
+    // A record of TLS 1.2 with a handshake (RFC 8446, 5.1), in place of HTTP/2's preface.
+    let mut hello = vec![0x16, 3, 1, 0, 64];
+    hello.extend([1; 64]);
+    stream.write_all(&hello).unwrap();
+    let status = wait_for("it has failed", SETTLED, || {
+        let status = scene.agent.api.get_json(PATH).unwrap();
+        (status["failed_connections"].as_u64() > Some(0)).then_some(status)
+    });
+    let status = status.unwrap();
+    assert_eq!(status["failed_connections"], 1, "{status:#}");
+    let newest = status["newest_failure"].as_str().unwrap();
+    assert!(newest.contains("does not speak HTTP/2"), "{newest}");
+    assert!(newest.starts_with("127.0.0.1:"), "{newest}");
+}
+
 #[test]
 fn a_task_without_access_logs_says_what_to_do() {
     let agent = Agent::start().unwrap();

@@ -50,6 +50,11 @@ export function accessLogStatus(state) {
     is_on: state !== "off",
     listen: "0.0.0.0:7118",
     refused_connections: 0,
+    failed_connections: state === "silent" ? 3 : 0,
+    newest_failure:
+      state === "silent"
+        ? "10.0.0.7:40112: it does not speak TLS: its cluster needs what `access-logs snippet --tls` prints"
+        : null,
     stage_seconds: { full: 3600, counted: 0, held: 0 },
     envoys: [],
   };
@@ -323,6 +328,7 @@ function loggedRequests(processes, seconds) {
   return {
     envoys: [usual(first, next, requests), extreme(next), tcpOnly(second)],
     seen_twice: 214,
+    without_entry: 3,
     left_out: 0,
     of_other_envoys: 31,
   };

@@ -458,7 +458,7 @@ function latencyOf(process, behind) {
 }
 
 /** No Envoy has reported any. */
-const NO_LOGS = { envoys: [], seen_twice: 0, left_out: 0, of_other_envoys: 0 };
+const NO_LOGS = { envoys: [], seen_twice: 0, without_entry: 0, left_out: 0, of_other_envoys: 0 };
 
 /** `GET /tasks/ID/requests` after so many seconds. Without `trouble` nothing was lost. */
 export function requestsOf(task, seconds) {

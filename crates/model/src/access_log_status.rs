@@ -16,6 +16,11 @@ pub struct AccessLogStatus {
     pub listen: Option<String>,
     /// Connections that were not accepted, because there were too many.
     pub refused_connections: u64,
+    /// Connections that failed before anything was received: without TLS where it is asked for, or with a certificate that is not trusted.
+    pub failed_connections: u64,
+    /// From where the newest of them came, and why it failed.
+    #[schema(required)]
+    pub newest_failure: Option<String>,
     pub stage_seconds: AccessLogStages,
     /// Those with the most entries first.
     pub envoys: Vec<AccessLogEnvoy>,

@@ -426,6 +426,8 @@ fn access_logs_status() {
         is_on: true,
         listen: Some("0.0.0.0:7118".to_owned()),
         refused_connections: 0,
+        failed_connections: 1,
+        newest_failure: Some("\u{1b}[31m".to_owned()),
         stage_seconds: AccessLogStages::default(),
         envoys: vec![
             AccessLogEnvoy::new(&logs, Some(running)),

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use profiler_access_logs::GRPC_STATUS;
+use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 
 use super::free_port;
@@ -105,6 +106,13 @@ impl LoggingEnvoy {
         lines
             .collect::<Result<_, _>>()
             .context("a line of Envoy's file")
+    }
+
+    /// Ends it with what it has not sent.
+    pub fn kill(&mut self) -> Result<()> {
+        self.envoy.signal(Signal::KILL)?;
+        self.envoy.wait(START_LIMIT)?;
+        Ok(())
     }
 
     pub fn pid(&self) -> u32 {

@@ -123,9 +123,10 @@ it("the quality of access logs is what is missing, in all and by cause", () => {
   expect(said(logged())).toEqual(["Access logs: nothing came"]);
   expect(said(logged(loggingEnvoy()))).toEqual(["Access logs: nothing missing"]);
   const poor = logged(loggingEnvoy({ missing: 10 }), loggingEnvoy({ missing: null }));
-  expect(said({ ...poor, seen_twice: 3, left_out: 1, of_other_envoys: 2 })).toEqual([
+  expect(said({ ...poor, seen_twice: 3, without_entry: 4, left_out: 1, of_other_envoys: 2 })).toEqual([
     "Access logs: 10 of 1,010 requests missing, unknown what is missing of 1 Envoy !",
     "Entries not read: 1 entry !",
+    "Without an entry: 4 requests !",
     "Further Envoys: 2 entries",
     "At sockets too: 3 requests",
   ]);

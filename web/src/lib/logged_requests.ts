@@ -159,13 +159,21 @@ function missingPart({ envoys }: LoggedRequests): QualityPart {
 
 /** How complete that is which came by access logs. */
 export function loggedQuality(logged: LoggedRequests): QualityPart[] {
-  const { seen_twice, left_out, of_other_envoys } = logged;
+  const { seen_twice, without_entry, left_out, of_other_envoys } = logged;
   const parts = [missingPart(logged)];
   if (left_out > 0)
     parts.push({
       title: "Entries not read",
       text: plural(left_out, "entry", "entries"),
       detail: "They came faster than the task could read them, and are missing from its numbers.",
+      poor: true,
+    });
+  if (without_entry > 0)
+    parts.push({
+      title: "Without an entry",
+      text: plural(without_entry, "request"),
+      detail:
+        "Sockets of these Envoys show them and no entry tells of them: the listener has no access log, or the entry was lost. No operation has them.",
       poor: true,
     });
   if (of_other_envoys > 0)

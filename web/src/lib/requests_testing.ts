@@ -201,5 +201,5 @@ export function loggingEnvoy(change: Partial<LoggingEnvoy> = {}): LoggingEnvoy {
 
 /** What Envoys report, and nothing that was left out. */
 export function logged(...envoys: readonly LoggingEnvoy[]): LoggedRequests {
-  return { envoys, seen_twice: 0, left_out: 0, of_other_envoys: 0 };
+  return { envoys, seen_twice: 0, without_entry: 0, left_out: 0, of_other_envoys: 0 };
 }

@@ -145,7 +145,7 @@ function Envoys({ status }: { status: AccessLogStatus }) {
 }
 
 function Received({ status }: { status: AccessLogStatus }) {
-  const { listen, refused_connections, envoys, stage_seconds } = status;
+  const { listen, refused_connections, failed_connections, newest_failure, envoys, stage_seconds } = status;
   const unread = unreadText(stage_seconds);
   return (
     <>
@@ -154,6 +154,11 @@ function Received({ status }: { status: AccessLogStatus }) {
         {refused_connections > 0 && (
           <span class="warn">
             {` Refused because there were too many: ${plural(refused_connections, "connection")}.`}
+          </span>
+        )}
+        {failed_connections > 0 && (
+          <span class="warn">
+            {` Failed before anything was received: ${plural(failed_connections, "connection")}, the newest from ${visible(newest_failure ?? "an unknown address")}.`}
           </span>
         )}
         {unread !== "" && <span class="warn">{` ${unread}`}</span>}

@@ -27,6 +27,7 @@ pub(super) fn text(table: &RequestTable) -> Text {
         edges: _,
         envoys,
         seen_twice,
+        without_entry,
         // Said with all else that is missing.
         left_out: _,
         of_other_envoys,
@@ -46,6 +47,10 @@ pub(super) fn text(table: &RequestTable) -> Text {
         (
             *seen_twice,
             "requests were seen at sockets as well, and are counted once",
+        ),
+        (
+            *without_entry,
+            "requests at sockets of these Envoys have no entry and are not counted: the listener has no access log, or the entry was lost",
         ),
         (
             *of_other_envoys,

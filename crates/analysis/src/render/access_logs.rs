@@ -18,6 +18,7 @@ const TO_SEND: &str = "`profiler-agent access-logs snippet --for envoy|istio|env
 /// Longest texts of a row and of a note, in columns; the JSON has all of them.
 const LONGEST_NAME: usize = 48;
 const LONGEST_NOTE: usize = 120;
+const LONGEST_FAILURE: usize = 240;
 
 /// A row for each Envoy; `now_ns` is the time by the wall clock.
 pub fn access_log_table(status: &AccessLogStatus, now_ns: u64) -> Text {
@@ -32,6 +33,14 @@ pub fn access_log_table(status: &AccessLogStatus, now_ns: u64) -> Text {
         text.line(format_args!(
             "connections refused because there were too many: {}",
             thousands(status.refused_connections)
+        ));
+    }
+    if status.failed_connections > 0 {
+        let newest = status.newest_failure.as_deref().unwrap_or("not known");
+        text.line(format_args!(
+            "connections that failed before anything was received: {}, the newest from {}",
+            thousands(status.failed_connections),
+            printable_within(newest, LONGEST_FAILURE)
         ));
     }
     if status.envoys.is_empty() {

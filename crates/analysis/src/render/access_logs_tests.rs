@@ -5,7 +5,7 @@ use super::*;
 /// An answer with an Envoy on this node and a claimed one.
 fn answer() -> Value {
     json!({
-        "is_on": true, "listen": "0.0.0.0:7118", "refused_connections": 0,
+        "is_on": true, "listen": "0.0.0.0:7118", "refused_connections": 0, "failed_connections": 0, "newest_failure": null,
         "stage_seconds": { "full": 60.0, "counted": 0.5, "held": 0.0 },
         "envoys": [
             {
@@ -59,11 +59,14 @@ fn without_envoys_it_says_what_to_do() {
     let mut answer = answer();
     answer["envoys"] = json!([]);
     answer["refused_connections"] = json!(1234);
+    answer["failed_connections"] = json!(2);
+    answer["newest_failure"] = json!("10.0.0.7:1: it does not speak TLS\u{1b}[0m");
     check(
         answer.clone(),
         &[
             "access logs are received on 0.0.0.0:7118",
             "connections refused because there were too many: 1,234",
+            "connections that failed before anything was received: 2, the newest from 10.0.0.7:1: it does not speak TLS\\u{1b}[0m",
             "no Envoy has sent any: `profiler-agent access-logs snippet --for envoy|istio|envoy-gateway --address HOST:PORT` \
              prints what to configure, with the agent's address as Envoys reach it",
         ],

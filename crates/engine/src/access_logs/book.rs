@@ -70,6 +70,9 @@ pub(super) struct Book {
     pub(super) entries: u64,
     /// Connections that came when there were too many.
     pub(super) refused: u64,
+    /// Connections that failed before anything was received, and of the newest from where it came and why.
+    pub(super) failed: u64,
+    pub(super) newest_failure: Option<String>,
     pub(super) subscribers: Subscribers,
     pub(super) governor: Governor,
 }

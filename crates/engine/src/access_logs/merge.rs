@@ -2,12 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use profiler_model::{EdgeKey, RequestEdge, RequestSpan, RequestTable, RequestTimeline};
+use profiler_model::{EdgeKey, Operation, RequestEdge, RequestSpan, RequestTable, RequestTimeline};
 
 /// Puts both together. Requests at a socket of an Envoy that reports its requests itself are left to its access log.
 ///
-/// Over time, requests of sockets count where their edge has a series of its own.
-pub(super) fn merge(sockets: RequestTable, logged: RequestTable) -> RequestTable {
+/// Over time, requests of sockets count where their edge has a series of its own. At the end (`is_last`) all entries have come: what sockets
+/// show beyond them has none. `own` is the agent's process: Envoys send their logs to it, and it asks them for their counters.
+pub(super) fn merge(
+    sockets: RequestTable,
+    logged: RequestTable,
+    own: u32,
+    is_last: bool,
+) -> RequestTable {
     let mut told = logged.logged.unwrap_or_default();
     let reporting = told.envoys.iter().filter(|envoy| envoy.requests > 0);
     let pids: HashSet<u32> = reporting.filter_map(|envoy| envoy.process.pid).collect();
@@ -19,6 +25,14 @@ pub(super) fn merge(sockets: RequestTable, logged: RequestTable) -> RequestTable
     // Where edges of sockets go; those that are told are not kept.
     let mut places: HashMap<u32, u32> = HashMap::new();
     let mut edges: Vec<RequestEdge> = Vec::new();
+    let of_logs = requests(&logged.edges, &logged.operations, (&pids, &keys), own);
+    for (side, seen) in requests(&sockets.edges, &sockets.operations, (&pids, &keys), own) {
+        let twice = seen.min(of_logs.get(&side).copied().unwrap_or(0));
+        told.seen_twice += twice;
+        if is_last && sockets.counters.sampled_one_of <= 1 {
+            told.without_entry += seen - twice;
+        }
+    }
     for (place, edge) in (0_u32..).zip(sockets.edges) {
         if !is_told(&edge) {
             places.insert(place, next(&edges));
@@ -34,12 +48,9 @@ pub(super) fn merge(sockets: RequestTable, logged: RequestTable) -> RequestTable
     };
     let mut operations = Vec::new();
     for mut operation in sockets.operations {
-        match kept(operation.edge) {
-            Some(edge) => {
-                operation.edge = edge;
-                operations.push(operation);
-            }
-            None => told.seen_twice += operation.tally.count,
+        if let Some(edge) = kept(operation.edge) {
+            operation.edge = edge;
+            operations.push(operation);
         }
     }
     let behind = |edge: Option<u32>| edge.map(|place| place + first);
@@ -82,6 +93,42 @@ pub(super) fn merge(sockets: RequestTable, logged: RequestTable) -> RequestTable
         edges,
         operations,
     }
+}
+
+/// What requests are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Side<'a> {
+    Into(u32),
+    OutOf(u32),
+    /// Of an edge that both tell of, between other processes.
+    Over(&'a EdgeKey),
+}
+
+/// Requests into processes that report, and out of them: where both ends of a hop are some of them, at the server's.
+fn requests<'a>(
+    edges: &'a [RequestEdge],
+    operations: &[Operation],
+    (pids, keys): (&HashSet<u32>, &HashSet<&EdgeKey>),
+    own: u32,
+) -> HashMap<Side<'a>, u64> {
+    let mut sums = HashMap::new();
+    for operation in operations {
+        let place = operation.edge.and_then(|place| usize::try_from(place).ok());
+        let Some(edge) = place.and_then(|place| edges.get(place)) else {
+            continue;
+        };
+        let [client, server] = edge.key.ends().map(|end| end.pid);
+        let is_told = |pid: &u32| pids.contains(pid);
+        let side = match (server.filter(is_told), client.filter(is_told)) {
+            _ if [client, server].contains(&Some(own)) => continue,
+            (Some(pid), _) => Side::Into(pid),
+            (None, Some(pid)) => Side::OutOf(pid),
+            (None, None) if keys.contains(&edge.key) => Side::Over(&edge.key),
+            (None, None) => continue,
+        };
+        *sums.entry(side).or_default() += operation.tally.count;
+    }
+    sums
 }
 
 fn next(edges: &[RequestEdge]) -> u32 {

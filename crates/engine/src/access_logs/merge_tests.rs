@@ -61,6 +61,9 @@ fn spans(counts: &[u64]) -> Vec<RequestSpan> {
     counts.iter().map(span).collect()
 }
 
+/// No process of the tables.
+const AGENT: u32 = 77;
+
 fn of_sockets() -> RequestTable {
     RequestTable {
         edges: vec![
@@ -132,7 +135,7 @@ fn of_logs() -> RequestTable {
 
 #[test]
 fn each_request_counts_once_and_where_it_comes_from_is_known() {
-    let table = merge(of_sockets(), of_logs());
+    let table = merge(of_sockets(), of_logs(), AGENT, true);
     let counts: Vec<_> = table
         .operations
         .iter()
@@ -154,11 +157,35 @@ fn each_request_counts_once_and_where_it_comes_from_is_known() {
     assert_eq!(counts, expected);
     let told = table.logged.as_ref().unwrap();
     assert_eq!((told.seen_twice, &told.edges[..]), (103, &[1, 2, 3][..]));
+    assert_eq!(told.without_entry, 0);
+}
+
+/// Of the agent's own questions Envoys have no entries, and of the rest only at the end.
+#[test]
+fn what_sockets_show_beyond_the_entries_has_none() {
+    for (own, is_last, one_of, expected) in [
+        (AGENT, true, 1, 7),
+        (AGENT, false, 1, 0),
+        (AGENT, true, 8, 0),
+        (1, true, 1, 0),
+    ] {
+        let mut sockets = of_sockets();
+        sockets.operations[0].tally.count = 108;
+        sockets.counters.sampled_one_of = one_of;
+        let table = merge(sockets, of_logs(), own, is_last);
+        let told = table.logged.unwrap();
+        assert_eq!(
+            told.without_entry, expected,
+            "{own}, {is_last}, 1 of {one_of}"
+        );
+        let twice = if own == 1 { 3 } else { 104 };
+        assert_eq!(told.seen_twice, twice);
+    }
 }
 
 #[test]
 fn series_of_both_have_one_width() {
-    let table = merge(of_sockets(), of_logs());
+    let table = merge(of_sockets(), of_logs(), AGENT, true);
     let timeline = &table.timeline;
     assert_eq!(timeline.width_ns, 2_000_000_000);
     let counts = |spans: &[RequestSpan]| spans.iter().map(|span| span.count).collect::<Vec<_>>();

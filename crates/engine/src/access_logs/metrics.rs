@@ -23,6 +23,7 @@ const NO_RESPONSE: &str = "none";
 pub struct LogMetrics {
     entries: u64,
     refused: u64,
+    failed: u64,
     stages: [(&'static str, f64); 3],
     envoys: Vec<(Names, EnvoyLogs)>,
 }
@@ -76,6 +77,7 @@ impl LogMetrics {
         Some(Self {
             entries: logs.entries(),
             refused: logs.refused(),
+            failed: logs.failed().0,
             stages: [
                 ("full", seconds.full),
                 ("counted", seconds.counted),
@@ -129,6 +131,11 @@ impl Collector for LogMetrics {
                 "access_log_refused_connections",
                 "Connections that were not accepted because there were too many",
                 self.refused,
+            ),
+            (
+                "access_log_failed_connections",
+                "Connections that failed before anything was received",
+                self.failed,
             ),
         ] {
             encoder
@@ -253,6 +260,7 @@ mod tests {
         let metrics = LogMetrics {
             entries: 9,
             refused: 0,
+            failed: 0,
             stages: [("full", 1.5), ("counted", 0.0), ("held", 0.0)],
             envoys: vec![(names, logs)],
         };

@@ -149,6 +149,15 @@ impl AccessLogs {
         self.book.as_ref().map(times).unwrap_or_default()
     }
 
+    /// Connections that failed before anything was received, and of the newest from where it came and why.
+    pub fn failed(&self) -> (u64, Option<String>) {
+        let failed = |book: &Arc<Mutex<Book>>| {
+            let book = book.lock();
+            (book.failed, book.newest_failure.clone())
+        };
+        self.book.as_ref().map(failed).unwrap_or_default()
+    }
+
     /// Connections that were not accepted, because there were too many.
     pub fn refused(&self) -> u64 {
         self.book.as_ref().map_or(0, |book| book.lock().refused)

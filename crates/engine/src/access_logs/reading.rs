@@ -176,7 +176,7 @@ impl Reading {
                 due = Instant::now() + PERIOD;
                 self.look();
                 let table = self.tracker.table(monotonic_ns());
-                if !self.send(table) {
+                if !self.send(table, false) {
                     return;
                 }
             }
@@ -371,18 +371,18 @@ impl Reading {
         // The result ends where the task was told to: what came since was over before.
         let late_ns = wall_ns().saturating_sub(self.until_ns);
         let table = self.tracker.finish(monotonic_ns().saturating_sub(late_ns));
-        self.send(table);
+        self.send(table, true);
     }
 
-    /// Hands a result over; false: nobody takes it any more.
-    fn send(&mut self, mut logged: RequestTable) -> bool {
+    /// Hands a result over, the last one with `is_last`; false: nobody takes it any more.
+    fn send(&mut self, mut logged: RequestTable, is_last: bool) -> bool {
         if let Some(told) = &mut logged.logged {
             told.left_out += self.subscription.left_out();
         }
         let sockets = self.sockets.as_ref();
         let requests = match sockets.and_then(|sockets| sockets.newest.as_ref()) {
             Some(newest) => Requests {
-                table: merge(newest.table.clone(), logged),
+                table: merge(newest.table.clone(), logged, std::process::id(), is_last),
                 edges: newest.edges.clone(),
                 at_sockets: Vec::new(),
             },

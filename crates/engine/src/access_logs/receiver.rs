@@ -36,7 +36,7 @@ use tokio::{
     sync::Semaphore,
     time::{timeout, timeout_at},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, rustls};
 
 use super::{
     batch::Batch,
@@ -76,6 +76,49 @@ struct Shared {
     book: Arc<Mutex<Book>>,
     limits: Limits,
     held: AtomicUsize,
+}
+
+impl Shared {
+    /// A connection has failed before anything was received; one that has only ended was a probe.
+    fn fail(&self, peer: SocketAddr, error: &io::Error) {
+        let Some(why) = failure(error) else {
+            return;
+        };
+        let failed = {
+            let mut book = self.book.lock();
+            book.failed += 1;
+            book.newest_failure = Some(format!("{peer}: {why}"));
+            book.failed
+        };
+        // Whoever connects again and again does not fill the log.
+        if failed.is_power_of_two() {
+            tracing::warn!(%peer, why, failed, "a connection of access logs has failed");
+        }
+    }
+}
+
+/// What was wrong with a connection, and what to do. `None`: it has ended, which is nothing wrong.
+fn failure(error: &io::Error) -> Option<String> {
+    let inner = error.get_ref();
+    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return Some(
+                "it does not speak TLS: its cluster needs what `access-logs snippet --tls` prints"
+                    .to_owned(),
+            );
+        }
+        Some(rustls::Error::NoCertificatesPresented) => {
+            return Some("it shows no client certificate: its cluster needs what `access-logs snippet --tls` prints".to_owned());
+        }
+        Some(error) => return Some(format!("TLS: {error}")),
+        None => {}
+    }
+    // It sends something else than the preface of HTTP/2 (RFC 9113, 3.4).
+    let is_foreign = inner.and_then(|inner| inner.downcast_ref::<hyper::Error>());
+    let is_foreign = is_foreign.and_then(std::error::Error::source);
+    is_foreign
+        .is_some_and(|source| source.to_string().contains("protocol error"))
+        .then(|| "it does not speak HTTP/2 without TLS, as is expected here".to_owned())
 }
 
 /// Accepts connections until the runtime ends. Clients show certificates that `tls` trusts, where there is one.
@@ -121,12 +164,15 @@ async fn connection(
     let (number, done) = match tls {
         None => {
             let number = open();
-            (number, serve_connection(stream, number, &shared).await)
+            let done = serve_connection(stream, (number, peer), &shared).await;
+            (number, done)
         }
         Some(tls) => {
-            let stream = timeout(HANDSHAKE, tls.accept(stream)).await??;
+            let accepted = timeout(HANDSHAKE, tls.accept(stream)).await?;
+            let stream = accepted.inspect_err(|error| shared.fail(peer, error))?;
             let number = open();
-            (number, serve_connection(stream, number, &shared).await)
+            let done = serve_connection(stream, (number, peer), &shared).await;
+            (number, done)
         }
     };
     shared.book.lock().close(number);
@@ -135,7 +181,7 @@ async fn connection(
 
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    number: u64,
+    (number, peer): (u64, SocketAddr),
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
@@ -161,12 +207,19 @@ async fn serve_connection(
     });
     let mut served = pin!(server.serve_connection(TokioIo::new(stream), service));
     let first = timeout(FIRST_CALL, &mut served).await;
+    let has_called = || connection.has_called.load(Ordering::Relaxed);
     let done = match first {
         Ok(done) => done,
-        Err(_) if connection.has_called.load(Ordering::Relaxed) => served.await,
+        Err(_) if has_called() => served.await,
         Err(late) => return Err(late.into()),
     };
-    done.map_err(io::Error::other)
+    let done = done.map_err(io::Error::other);
+    if let Err(error) = &done
+        && !has_called()
+    {
+        shared.fail(peer, error);
+    }
+    done
 }
 
 /// A connection that is served.
@@ -471,6 +524,19 @@ mod tests {
     use super::*;
 
     const RECORDED: &[u8] = include_bytes!("../../../../tests/fixtures/access_logs/requests.bin");
+
+    #[test]
+    fn what_is_wrong_with_a_connection_is_said_and_what_to_do() {
+        let tls = |error| failure(&io::Error::new(io::ErrorKind::InvalidData, error));
+        let message = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        assert!(tls(message).unwrap().contains("does not speak TLS"));
+        let certificate = rustls::Error::NoCertificatesPresented;
+        assert!(tls(certificate).unwrap().contains("snippet --tls"));
+        let other = rustls::Error::General("x".to_owned());
+        assert_eq!(tls(other), Some("TLS: unexpected error: x".to_owned()));
+        let ended = io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert_eq!(failure(&ended), None);
+    }
 
     #[test]
     fn what_was_only_counted_is_handed_to_nobody() {

@@ -68,6 +68,7 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
     table.logged = Some(LoggedRequests {
         edges: vec![0, 3],
         seen_twice: 9,
+        without_entry: 2,
         ..LoggedRequests::default()
     });
     let blob = encode_requests(&table, Density::Dense).unwrap();

@@ -18,10 +18,13 @@ pub(in crate::api) fn access_log_status(
         watch: _,
     } = received;
     let envoys = logs.report();
+    let (failed_connections, newest_failure) = logs.failed();
     AccessLogStatus {
         is_on: logs.is_on(),
         listen: listen.map(|address| address.to_string()),
         refused_connections: logs.refused(),
+        failed_connections,
+        newest_failure,
         stage_seconds: logs.stage_seconds(),
         envoys: envoys.iter().map(|logs| envoy(logs, table)).collect(),
     }

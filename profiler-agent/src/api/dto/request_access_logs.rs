@@ -15,6 +15,9 @@ pub(super) struct RequestAccessLogs {
     envoys: Vec<RequestLogEnvoy>,
     /// Requests that were seen at sockets as well. They are counted once, as the access log has them.
     seen_twice: u64,
+    /// Requests that sockets of these Envoys show and no entry tells of: the listener has no access log, or the entry was lost. No operation
+    /// has them. Known at the end of the task, where all connections were captured.
+    without_entry: u64,
     /// Entries that arrived faster than they could be read.
     left_out: u64,
     /// Entries of Envoys for which there was no room; their operations are counted.
@@ -40,6 +43,7 @@ impl From<&model::LoggedRequests> for RequestAccessLogs {
             edges: _,
             envoys,
             seen_twice,
+            without_entry,
             left_out,
             of_other_envoys,
         } = logged;
@@ -51,6 +55,7 @@ impl From<&model::LoggedRequests> for RequestAccessLogs {
         Self {
             envoys: envoys.iter().map(envoy).collect(),
             seen_twice: *seen_twice,
+            without_entry: *without_entry,
             left_out: *left_out,
             of_other_envoys: *of_other_envoys,
         }

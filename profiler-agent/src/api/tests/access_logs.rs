@@ -52,7 +52,8 @@ async fn an_agent_that_receives_none_says_so() {
     let api = Api::new();
     let stages = json!({ "full": 0.0, "counted": 0.0, "held": 0.0 });
     let none = json!({
-        "is_on": false, "listen": null, "refused_connections": 0, "stage_seconds": stages, "envoys": []
+        "is_on": false, "listen": null, "refused_connections": 0, "failed_connections": 0,
+        "newest_failure": null, "stage_seconds": stages, "envoys": []
     });
     assert_eq!(api.get_json(PATH).await, none);
     let metrics = text(api.get("/metrics").await).await;

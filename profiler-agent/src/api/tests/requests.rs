@@ -338,6 +338,7 @@ fn what_envoys_report_stands_beside_their_operations() {
         edges: vec![0],
         envoys: envoys.to_vec(),
         seen_twice: 4,
+        without_entry: 0,
         left_out: 5,
         of_other_envoys: 6,
     });

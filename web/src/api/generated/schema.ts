@@ -139,10 +139,17 @@ export interface components {
         readonly AccessLogStatus: {
             /** @description Those with the most entries first. */
             readonly envoys: readonly components["schemas"]["AccessLogEnvoy"][];
+            /**
+             * Format: int64
+             * @description Connections that failed before anything was received: without TLS where it is asked for, or with a certificate that is not trusted.
+             */
+            readonly failed_connections: number;
             /** @description False: nothing is received. */
             readonly is_on: boolean;
             /** @description Address and port where it is received. */
             readonly listen: string | null;
+            /** @description From where the newest of them came, and why it failed. */
+            readonly newest_failure: string | null;
             /**
              * Format: int64
              * @description Connections that were not accepted, because there were too many.
@@ -1877,6 +1884,12 @@ export interface components {
              * @description Requests that were seen at sockets as well. They are counted once, as the access log has them.
              */
             readonly seen_twice: number;
+            /**
+             * Format: int64
+             * @description Requests that sockets of these Envoys show and no entry tells of: the listener has no access log, or the entry was lost. No operation
+             *     has them. Known at the end of the task, where all connections were captured.
+             */
+            readonly without_entry: number;
         };
         /** @description A version of TLS. */
         readonly LoggedTls: {

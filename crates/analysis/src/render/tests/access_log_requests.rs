@@ -158,6 +158,7 @@ fn requests_of_access_logs_are_marked_where_others_were_seen_at_sockets() {
         logged: Some(LoggedRequests {
             edges: vec![1],
             seen_twice: 1_234,
+            without_entry: 0,
             left_out: 7,
             of_other_envoys: 5,
             envoys: vec![LoggingEnvoy {

@@ -434,6 +434,7 @@ impl LogTracker {
                     .collect(),
                 envoys: rows,
                 seen_twice: 0,
+                without_entry: 0,
                 left_out: self.left_out,
                 of_other_envoys: self.of_other_envoys,
             }),
