@@ -17,7 +17,8 @@ pub enum AccessLogSocketError {
     #[error("receive access logs: {0}")]
     Tls(#[from] TlsError),
     #[error(
-        "receive access logs on {address}: {source}; choose another address with --access-logs"
+        "receive access logs on {address}: {source}; where another agent receives them already, ask that one for a task of requests, or stop it; else choose another address \
+         with --access-logs"
     )]
     Listen {
         address: SocketAddr,

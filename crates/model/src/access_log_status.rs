@@ -5,6 +5,9 @@ use utoipa::ToSchema;
 
 use crate::{EnvoyLogs, OwnLogCounts, PodNames, ProcessKey, ReceivedLogs, percent};
 
+/// Why its counts are not known.
+const HAS_ENDED: &str = "it has ended";
+
 /// Which Envoys send their access logs, what has come of them, and what is missing. Nothing is received where the agent was started
 /// without `--access-logs`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -176,6 +179,9 @@ impl AccessLogEnvoy {
             unknown,
         } = counted;
         let pod = running.and_then(|process| process.pod);
+        let has_ended = process.is_some() && running.is_none();
+        let unknown_reason = own.as_ref().err().map(String::as_str);
+        let unknown_reason = unknown_reason.map(|why| if has_ended { HAS_ENDED } else { why });
         Self {
             pid: process.map(|key| key.pid),
             id: process.as_ref().map(ProcessKey::to_string),
@@ -202,7 +208,7 @@ impl AccessLogEnvoy {
             failed,
             completed,
             unknown,
-            unknown_reason: own.as_ref().err().cloned(),
+            unknown_reason: unknown_reason.map(str::to_owned),
             received_percent: received_percent(&counted),
             stage: *stage,
             first_ns: *first_ns,

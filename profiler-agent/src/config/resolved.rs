@@ -307,7 +307,7 @@ pub(super) fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
     }
     setting.text().parse().map_err(|_| {
         setting.invalid(
-            "is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+            "is not an IP address and port: write for example 127.0.0.1:PORT or [::1]:PORT",
         )
     })
 }

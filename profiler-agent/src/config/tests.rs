@@ -199,7 +199,7 @@ fn errors_name_the_source_the_value_and_the_remedy() {
         "--listen 7117",
         &[],
         "",
-        "--listen: \"7117\" is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+        "--listen: \"7117\" is not an IP address and port: write for example 127.0.0.1:PORT or [::1]:PORT",
     );
     check_error(
         "",
@@ -388,7 +388,7 @@ fn access_logs_that_are_not_safe_are_refused_with_the_remedy() {
         "--access-logs 7118",
         &[],
         "",
-        "--access-logs: \"7118\" is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+        "--access-logs: \"7118\" is not an IP address and port: write for example 127.0.0.1:PORT or [::1]:PORT",
     );
     check_error(
         "--access-logs-plaintext",

@@ -39,7 +39,7 @@ pub(super) fn text(table: &RequestTable) -> Text {
     if envoys.is_empty() {
         line(
             &mut text,
-            "no Envoy has sent its access log: `profiler-agent access-logs snippet --for envoy|istio|envoy-gateway` prints what to \
+            "no Envoy of the target has sent its access log: `profiler-agent access-logs snippet --for envoy|istio|envoy-gateway` prints what to \
              configure",
         );
     }

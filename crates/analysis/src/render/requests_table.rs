@@ -348,6 +348,14 @@ fn parts(times: &SidecarTimes) -> Text {
     ])
 }
 
+/// Whether it is known of all access logs of a table what of them is missing.
+fn logs_are_counted(table: &RequestTable) -> bool {
+    let logged = table.logged.as_ref();
+    logged.is_none_or(|logged| {
+        !logged.envoys.is_empty() && logged.envoys.iter().all(|envoy| envoy.missing.is_some())
+    })
+}
+
 /// What is missing in one line, then what there is to report about sampling and TLS.
 fn remarks(table: &RequestTable) -> Text {
     let mut text = Text::default();
@@ -355,7 +363,7 @@ fn remarks(table: &RequestTable) -> Text {
     let one_of = table.counters.sampled_one_of;
     if !parts.is_empty() {
         line(&mut text, &format!("missing: {}", parts.join("; ")));
-    } else if one_of <= 1 {
+    } else if one_of <= 1 && logs_are_counted(table) {
         line(&mut text, "nothing is known to be missing");
     }
     if let Some(report) = &table.tls {
