@@ -2,15 +2,12 @@
 
 use std::{
     fmt,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
 use bytes::Bytes;
 
-use crate::{
-    messages::{self, AddressKind},
-    values::Values,
-};
+use crate::{encoded, values::Values};
 
 /// One end of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,29 +33,24 @@ impl Address {
         }
     }
 
-    pub(crate) fn from_message(
-        address: Option<messages::Address>,
-        values: &mut Values<'_>,
-    ) -> Self {
-        match address.and_then(|address| address.address) {
-            None => Self::Absent,
-            Some(AddressKind::Socket(socket)) => Self::from_socket(socket, values),
-            Some(AddressKind::Pipe(pipe)) => Self::Pipe(values.text(pipe.path)),
-            Some(AddressKind::Internal(internal)) => {
-                Self::Internal(values.text(internal.server_listener_name))
-            }
+    /// Of an address that is encoded in a message.
+    pub(crate) fn at(message: &Bytes, read: encoded::Address, values: &mut Values<'_>) -> Self {
+        match read {
+            encoded::Address::Absent => Self::Absent,
+            encoded::Address::Socket(socket) => Self::from_socket(message, socket, values),
+            encoded::Address::Pipe(path) => Self::Pipe(values.text_at(message, path)),
+            encoded::Address::Internal(name) => Self::Internal(values.text_at(message, name)),
         }
     }
 
-    fn from_socket(socket: messages::SocketAddress, values: &mut Values<'_>) -> Self {
-        let text = std::str::from_utf8(&socket.address).ok();
-        let ip = text.and_then(|text| text.parse::<IpAddr>().ok());
-        let port = u16::try_from(socket.port_value).ok();
+    fn from_socket(message: &Bytes, socket: encoded::Socket, values: &mut Values<'_>) -> Self {
+        let ip = message.get(socket.address.clone()).and_then(ip);
+        let port = u16::try_from(socket.port).ok();
         match (ip, port) {
             (Some(ip), Some(port)) if socket.named_port.is_empty() => {
                 Self::Socket(SocketAddr::new(ip, port))
             }
-            _ => Self::Other(values.text(socket.address)),
+            _ => Self::Other(values.text_at(message, socket.address)),
         }
     }
 
@@ -102,14 +94,53 @@ impl fmt::Display for Address {
     }
 }
 
+/// An address as it is written. The usual ones are read here, as the standard library needs several times as long.
+fn ip(text: &[u8]) -> Option<IpAddr> {
+    if let Some(ip) = plain_ipv4(text) {
+        return Some(ip.into());
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Four numbers in decimal digits with dots between them.
+fn plain_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let mut parts = [0_u8; 4];
+    let mut rest = text.iter();
+    let [first @ .., last] = &mut parts;
+    for part in first {
+        *part = number_before(&mut rest, Some(b'.'))?;
+    }
+    *last = number_before(&mut rest, None)?;
+    Some(Ipv4Addr::from(parts))
+}
+
+/// A number without zeros in front of it, and what has to stand behind it; none: the end.
+fn number_before(rest: &mut std::slice::Iter<'_, u8>, end: Option<u8>) -> Option<u8> {
+    let mut number: Option<u8> = None;
+    loop {
+        let next = rest.next().copied();
+        if next == end {
+            return number;
+        }
+        let digit = next.filter(u8::is_ascii_digit)? - b'0';
+        number = Some(match number {
+            None => digit,
+            Some(0) => return None,
+            Some(number) => number.checked_mul(10)?.checked_add(digit)?,
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use prost::Message as _;
 
-    use super::Address;
+    use super::{Address, plain_ipv4};
     use crate::{
+        declared::{self, AddressKind, EnvoyInternalAddress, Pipe, SocketAddress},
         limits::Limits,
-        messages::{self, AddressKind, EnvoyInternalAddress, Pipe, SocketAddress},
+        testing::{Numbers, decode_all, field},
         values::Values,
     };
 
@@ -117,13 +148,20 @@ mod tests {
         Bytes::from_static(text.as_bytes())
     }
 
-    fn check(address: AddressKind, expected: Address) {
-        let limits = Limits::default();
-        let address = messages::Address {
-            address: Some(address),
+    /// The client's address of an entry with this one.
+    fn decoded(address: Option<AddressKind>) -> Address {
+        let common = declared::Common {
+            downstream_remote_address: Some(declared::Address { address }),
+            ..declared::Common::default()
         };
-        let found = Address::from_message(Some(address), &mut Values::new(&limits));
-        assert_eq!(found, expected);
+        let entry = field(1, &common.encode_to_vec());
+        let message = field(3, &field(1, &entry));
+        let (_, mut entries) = decode_all(message, &Limits::default()).unwrap();
+        entries.remove(0).addresses.downstream_remote
+    }
+
+    fn check(address: AddressKind, expected: Address) {
+        assert_eq!(decoded(Some(address)), expected);
     }
 
     fn socket(address: &'static str, port_value: u32) -> SocketAddress {
@@ -178,11 +216,46 @@ mod tests {
 
     #[test]
     fn an_address_without_a_kind_is_absent() {
-        let limits = Limits::default();
-        let mut values = Values::new(&limits);
-        assert_eq!(Address::from_message(None, &mut values), Address::Absent);
-        let empty = Some(messages::Address { address: None });
-        assert_eq!(Address::from_message(empty, &mut values), Address::Absent);
+        assert_eq!(decoded(None), Address::Absent);
+    }
+
+    #[test]
+    fn what_is_read_as_ipv4_is_what_the_standard_library_reads() {
+        let check = |text: &str| {
+            let expected: Option<std::net::Ipv4Addr> = text.parse().ok();
+            assert_eq!(plain_ipv4(text.as_bytes()), expected, "{text}");
+        };
+        for text in [
+            "",
+            "0.0.0.0",
+            "255.255.255.255",
+            "256.0.0.1",
+            "1.2.3",
+            "1.2.3.",
+            ".1.2.3.4",
+            "1..2.3",
+            "1.2.3.4.",
+            "1.2.3.4.5",
+            "01.2.3.4",
+            "1.2.3.00",
+            "1.2.3.4 ",
+            "+1.2.3.4",
+            "::1",
+            "1.2.3.4\0",
+        ] {
+            check(text);
+        }
+        let mut numbers = Numbers::new(7);
+        for _ in 0..20_000 {
+            let letters = ["0", "1", "2", "5", "9", ".", ".", "25", "x"];
+            let length = numbers.below(16);
+            let text: String = (0..length)
+                .map(|_| letters[numbers.index(letters.len())])
+                .collect();
+            check(&text);
+            let parts: Vec<String> = (0..4).map(|_| numbers.below(300).to_string()).collect();
+            check(&parts.join("."));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::{
     address::Address,
+    encoded::{self, Place, Unreadable},
     entry::{Addresses, Entry, Identifier, Request, Response, Sizes, Tls, Upstream},
     flags::Flags,
     limits::{Counts, Limits},
@@ -14,7 +15,7 @@ use crate::{
     timing::Timing,
     values::Values,
     walk::{Part, Parts, count_entries},
-    wire::{Content, Fields, WireError},
+    wire::{Fields, WireError},
 };
 
 /// The header and trailer of responses that the printed configurations have Envoy log. No other one is read.
@@ -71,12 +72,18 @@ pub fn decode(
             values.counts.left_out += 1;
             continue;
         }
-        match read_entry(kind, message.slice(place), &mut values) {
+        let entry = match kind {
+            Kind::Http => encoded::HttpEntry::read(message, place)
+                .map(|read| from_http(message, read, &mut values)),
+            Kind::Tcp => encoded::TcpEntry::read(message, place)
+                .map(|read| from_tcp(message, read, &mut values)),
+        };
+        match entry {
             Ok(entry) => {
                 values.counts.entries += 1;
                 take(entry);
             }
-            Err(_) => values.counts.unreadable += 1,
+            Err(Unreadable) => values.counts.unreadable += 1,
         }
     }
     Ok(Decoded {
@@ -122,240 +129,143 @@ fn read_identifier(
     })
 }
 
-fn read_entry(
-    kind: Kind,
-    encoded: Bytes,
-    values: &mut Values<'_>,
-) -> Result<Entry, prost::DecodeError> {
-    match kind {
-        Kind::Http => from_http(messages::HttpEntry::decode(encoded)?, values),
-        Kind::Tcp => messages::TcpEntry::decode(encoded).map(|entry| from_tcp(entry, values)),
-    }
-}
-
-fn from_http(
-    message: messages::HttpEntry,
-    values: &mut Values<'_>,
-) -> Result<Entry, prost::DecodeError> {
-    let messages::HttpEntry {
+fn from_http(message: &Bytes, read: encoded::HttpEntry, values: &mut Values<'_>) -> Entry {
+    let encoded::HttpEntry {
         common,
         protocol_version,
         request,
         response,
-    } = message;
-    let messages::Request {
-        request_method,
-        authority,
-        path,
-        request_id,
-        original_path,
-        request_headers_bytes,
-        request_body_bytes,
-    } = request.unwrap_or_default();
-    let messages::Response {
-        response_code,
-        response_headers_bytes,
-        response_body_bytes,
-        response_code_details,
-    } = messages::Response::decode(response.clone())?;
-    let mut entry = from_common(Kind::Http, common.unwrap_or_default(), values);
+    } = read;
+    let mut entry = from_common(Kind::Http, message, common, values);
     // The path of the client, before the route rewrote it.
-    let path = if original_path.is_empty() {
-        path
+    let path = if request.original_path.is_empty() {
+        request.path
     } else {
-        original_path
+        request.original_path
     };
     entry.request = Request {
         version: HttpVersion::from_number(protocol_version),
-        method: Bytes::from_static(method_name(request_method).as_bytes()),
-        authority: values.text(authority),
-        path: values.text(path),
-        id: values.text(request_id),
+        method: Bytes::from_static(method_name(request.method).as_bytes()),
+        authority: values.text_at(message, request.authority),
+        path: values.text_at(message, path),
+        id: values.text_at(message, request.id),
     };
-    entry.response.status = response_code.and_then(|code| values.status(code.value));
-    entry.response.details = values.text(response_code_details);
-    entry.sizes.received = request_body_bytes;
-    entry.sizes.sent = response_body_bytes;
-    entry.sizes.request_headers = request_headers_bytes;
-    entry.sizes.response_headers = response_headers_bytes;
-    entry.response.grpc_status = grpc_status(&response, values);
-    Ok(entry)
+    entry.response.status = response.code.and_then(|code| values.status(code));
+    entry.response.details = values.text_at(message, response.code_details);
+    entry.sizes.received = request.body_bytes;
+    entry.sizes.sent = response.body_bytes;
+    entry.sizes.request_headers = request.headers_bytes;
+    entry.sizes.response_headers = response.headers_bytes;
+    // Headers have it where the response has no body.
+    let grpc_status = response.status_in_trailers.or(response.status_in_headers);
+    entry.response.grpc_status = grpc_status.and_then(|place| values.number(message.get(place)?));
+    entry
 }
 
-/// The status of gRPC in an encoded response: of its trailers, or of its headers where it has no body.
-fn grpc_status(response: &[u8], values: &mut Values<'_>) -> Option<u32> {
-    let (mut in_headers, mut in_trailers) = (None, None);
-    for field in Fields::new(response).flatten() {
-        let (found, pair) = match field.content {
-            Content::Bytes(pair) if field.number == messages::response::HEADERS => {
-                (&mut in_headers, pair)
-            }
-            Content::Bytes(pair) if field.number == messages::response::TRAILERS => {
-                (&mut in_trailers, pair)
-            }
-            _ => continue,
-        };
-        let (mut name, mut value) = (0..0, 0..0);
-        for part in Fields::of(response, pair).flatten() {
-            if let Some(place) = part.bytes_of(messages::response::NAME) {
-                name = place;
-            } else if let Some(place) = part.bytes_of(messages::response::VALUE) {
-                value = place;
-            }
-        }
-        if response.get(name) == Some(GRPC_STATUS.as_bytes()) {
-            *found = response.get(value);
-        }
-    }
-    values.number(in_trailers.or(in_headers)?)
-}
-
-fn from_tcp(message: messages::TcpEntry, values: &mut Values<'_>) -> Entry {
-    let messages::TcpEntry { common, connection } = message;
-    let messages::Connection {
+fn from_tcp(message: &Bytes, read: encoded::TcpEntry, values: &mut Values<'_>) -> Entry {
+    let encoded::TcpEntry {
+        common,
         received_bytes,
         sent_bytes,
-    } = connection.unwrap_or_default();
-    let mut entry = from_common(Kind::Tcp, common.unwrap_or_default(), values);
+    } = read;
+    let mut entry = from_common(Kind::Tcp, message, common, values);
     entry.sizes.received = received_bytes;
     entry.sizes.sent = sent_bytes;
     entry
 }
 
-fn from_common(kind: Kind, message: messages::Common, values: &mut Values<'_>) -> Entry {
-    let messages::Common {
-        downstream_remote_address,
-        downstream_local_address,
-        tls_properties,
-        start_time,
-        time_to_last_rx_byte,
-        time_to_first_upstream_tx_byte,
-        time_to_last_upstream_tx_byte,
-        time_to_first_upstream_rx_byte,
-        time_to_last_upstream_rx_byte,
-        time_to_first_downstream_tx_byte,
-        time_to_last_downstream_tx_byte,
-        upstream_remote_address,
-        upstream_local_address,
-        upstream_cluster,
-        response_flags,
-        upstream_transport_failure_reason,
-        route_name,
-        downstream_direct_remote_address,
-        duration,
-        upstream_request_attempt_count,
-        connection_termination_details,
-        stream_id,
-        intermediate_log_entry,
-        downstream_transport_failure_reason,
-        downstream_wire_bytes_sent,
-        downstream_wire_bytes_received,
-        upstream_wire_bytes_sent,
-        upstream_wire_bytes_received,
-        access_log_type,
-    } = message;
-    let log_type = LogType::from_number(access_log_type);
+fn from_common(
+    kind: Kind,
+    message: &Bytes,
+    read: encoded::Common,
+    values: &mut Values<'_>,
+) -> Entry {
+    let log_type = LogType::from_number(read.access_log_type);
     Entry {
         kind,
         log_type,
         stage: match log_type.stage() {
             // Envoys without log types say it this way.
-            Stage::End if log_type == LogType::NotSet && intermediate_log_entry => Stage::Open,
+            Stage::End if log_type == LogType::NotSet && read.intermediate_log_entry => Stage::Open,
             stage => stage,
         },
-        stream_id: values.text(stream_id),
-        start_unix_ns: values.timestamp(start_time),
+        stream_id: values.text_at(message, read.stream_id),
+        start_unix_ns: values.nanoseconds(read.start_time),
         timing: Timing {
-            last_downstream_rx_ns: values.duration(time_to_last_rx_byte),
-            first_upstream_tx_ns: values.duration(time_to_first_upstream_tx_byte),
-            last_upstream_tx_ns: values.duration(time_to_last_upstream_tx_byte),
-            first_upstream_rx_ns: values.duration(time_to_first_upstream_rx_byte),
-            last_upstream_rx_ns: values.duration(time_to_last_upstream_rx_byte),
-            first_downstream_tx_ns: values.duration(time_to_first_downstream_tx_byte),
-            last_downstream_tx_ns: values.duration(time_to_last_downstream_tx_byte),
-            duration_ns: values.duration(duration),
+            last_downstream_rx_ns: values.nanoseconds(read.time_to_last_rx_byte),
+            first_upstream_tx_ns: values.nanoseconds(read.time_to_first_upstream_tx_byte),
+            last_upstream_tx_ns: values.nanoseconds(read.time_to_last_upstream_tx_byte),
+            first_upstream_rx_ns: values.nanoseconds(read.time_to_first_upstream_rx_byte),
+            last_upstream_rx_ns: values.nanoseconds(read.time_to_last_upstream_rx_byte),
+            first_downstream_tx_ns: values.nanoseconds(read.time_to_first_downstream_tx_byte),
+            last_downstream_tx_ns: values.nanoseconds(read.time_to_last_downstream_tx_byte),
+            duration_ns: values.nanoseconds(read.duration),
         },
         request: Request::default(),
         response: Response {
             status: None,
             grpc_status: None,
-            flags: response_flags
-                .as_ref()
-                .map(Flags::from_message)
-                .unwrap_or_default(),
+            flags: Flags::from_fields(read.response_flags),
             details: Bytes::new(),
-            termination_details: values.text(connection_termination_details),
+            termination_details: values.text_at(message, read.connection_termination_details),
         },
         upstream: Upstream {
-            cluster: values.text(upstream_cluster),
-            route_name: values.text(route_name),
-            attempts: upstream_request_attempt_count,
-            transport_failure: values.text(upstream_transport_failure_reason),
+            cluster: values.text_at(message, read.upstream_cluster),
+            route_name: values.text_at(message, read.route_name),
+            attempts: read.upstream_request_attempt_count,
+            transport_failure: values.text_at(message, read.upstream_transport_failure_reason),
         },
         sizes: Sizes {
-            downstream_wire_received: downstream_wire_bytes_received,
-            downstream_wire_sent: downstream_wire_bytes_sent,
-            upstream_wire_sent: upstream_wire_bytes_sent,
-            upstream_wire_received: upstream_wire_bytes_received,
+            downstream_wire_received: read.downstream_wire_bytes_received,
+            downstream_wire_sent: read.downstream_wire_bytes_sent,
+            upstream_wire_sent: read.upstream_wire_bytes_sent,
+            upstream_wire_received: read.upstream_wire_bytes_received,
             ..Sizes::default()
         },
         addresses: Addresses {
-            downstream_remote: Address::from_message(downstream_remote_address, values),
-            downstream_direct_remote: Address::from_message(
-                downstream_direct_remote_address,
+            downstream_remote: Address::at(message, read.downstream_remote_address, values),
+            downstream_direct_remote: Address::at(
+                message,
+                read.downstream_direct_remote_address,
                 values,
             ),
-            downstream_local: Address::from_message(downstream_local_address, values),
-            upstream_remote: Address::from_message(upstream_remote_address, values),
-            upstream_local: Address::from_message(upstream_local_address, values),
+            downstream_local: Address::at(message, read.downstream_local_address, values),
+            upstream_remote: Address::at(message, read.upstream_remote_address, values),
+            upstream_local: Address::at(message, read.upstream_local_address, values),
         },
-        tls: from_tls(
-            tls_properties.unwrap_or_default(),
-            downstream_transport_failure_reason,
-            values,
-        ),
-    }
-}
-
-fn from_tls(message: messages::TlsProperties, failure: Bytes, values: &mut Values<'_>) -> Tls {
-    let messages::TlsProperties {
-        tls_version,
-        tls_sni_hostname,
-        local_certificate_properties,
-        peer_certificate_properties,
-    } = message;
-    Tls {
-        downstream_version: TlsVersion::from_number(tls_version),
-        server_name: values.text(tls_sni_hostname),
-        downstream_peer_id: first_uri(&peer_certificate_properties, values),
-        downstream_local_id: first_uri(&local_certificate_properties, values),
-        downstream_failure: values.text(failure),
-        ..Tls::default()
+        tls: Tls {
+            downstream_version: TlsVersion::from_number(read.tls.version),
+            server_name: values.text_at(message, read.tls.sni_hostname),
+            downstream_peer_id: first_uri(message, read.tls.peer_certificate, values),
+            downstream_local_id: first_uri(message, read.tls.local_certificate, values),
+            downstream_failure: values.text_at(message, read.downstream_transport_failure_reason),
+            ..Tls::default()
+        },
     }
 }
 
 /// The first URI among the names of an encoded certificate; empty if it has none.
-fn first_uri(certificate: &Bytes, values: &mut Values<'_>) -> Bytes {
-    let uri = find_first_uri(certificate);
+fn first_uri(message: &Bytes, certificate: Place, values: &mut Values<'_>) -> Bytes {
+    let uri = find_first_uri(message, certificate);
     if uri.is_err() {
         values.malformed();
     }
-    values.text(uri.unwrap_or_default())
+    values.text_at(message, uri.unwrap_or_default())
 }
 
-fn find_first_uri(certificate: &Bytes) -> Result<Bytes, WireError> {
-    for field in Fields::new(certificate) {
+fn find_first_uri(message: &[u8], certificate: Place) -> Result<Place, WireError> {
+    for field in Fields::of(message, certificate) {
         let Some(name) = field?.bytes_of(certificate::SUBJECT_ALT_NAME) else {
             continue;
         };
-        for field in Fields::of(certificate, name) {
+        for field in Fields::of(message, name) {
             let uri = field?.bytes_of(certificate::URI);
             if let Some(uri) = uri.filter(|uri| !uri.is_empty()) {
-                return Ok(certificate.slice(uri));
+                return Ok(uri);
             }
         }
     }
-    Ok(Bytes::new())
+    Ok(0..0)
 }
 
 #[cfg(test)]

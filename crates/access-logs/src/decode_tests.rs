@@ -5,8 +5,8 @@ use prost::{DecodeError as ProstError, Message as _};
 
 use super::{DecodeError, decode};
 use crate::{
+    declared::{self, HttpEntry, TlsProperties},
     limits::{Counts, Limits},
-    messages::{self, HttpEntry, TlsProperties},
     testing::{decode_all, field},
     wire::{WireError, WireProblem},
 };
@@ -16,7 +16,7 @@ fn http(entries: &[Vec<u8>]) -> Vec<u8> {
     field(2, &list)
 }
 
-fn entry(common: messages::Common) -> Vec<u8> {
+fn entry(common: declared::Common) -> Vec<u8> {
     let entry = HttpEntry {
         common: Some(common),
         ..HttpEntry::default()
@@ -24,10 +24,10 @@ fn entry(common: messages::Common) -> Vec<u8> {
     entry.encode_to_vec()
 }
 
-fn with_stream_id(id: &'static str) -> messages::Common {
-    messages::Common {
+fn with_stream_id(id: &'static str) -> declared::Common {
+    declared::Common {
         stream_id: Bytes::from_static(id.as_bytes()),
-        ..messages::Common::default()
+        ..declared::Common::default()
     }
 }
 
@@ -116,7 +116,7 @@ fn long_text_is_cut_and_counted() {
         text_bytes: 8,
         ..Limits::default()
     };
-    let common = messages::Common {
+    let common = declared::Common {
         upstream_cluster: Bytes::from_static(b"outbound|80||host"),
         route_name: Bytes::from_static(b"12345678"),
         ..with_stream_id("123456789")
@@ -148,12 +148,12 @@ fn text_shares_the_memory_of_the_message() {
 fn a_damaged_certificate_has_no_identity_and_is_counted() {
     let names = field(1, &field(1, b"spiffe://mesh/a"));
     let check = |certificate: Vec<u8>, id: &str, malformed: u64| {
-        let common = messages::Common {
+        let common = declared::Common {
             tls_properties: Some(TlsProperties {
                 peer_certificate_properties: certificate.into(),
                 ..TlsProperties::default()
             }),
-            ..messages::Common::default()
+            ..declared::Common::default()
         };
         let message = http(&[entry(common)]);
         let (decoded, entries) = decode_all(message, &Limits::default()).unwrap();

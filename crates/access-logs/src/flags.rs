@@ -1,7 +1,5 @@
 //! Envoy's response flags: errors and events of a request or connection.
 
-use crate::messages::ResponseFlags;
-
 /// One response flag.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
@@ -13,8 +11,6 @@ pub struct Flag {
     pub meaning: &'static str,
     /// The usual cause, and the setting to look at.
     pub cause: &'static str,
-    /// Reads it from a message of the access log service; always false for those that the message does not have.
-    is_set: fn(&ResponseFlags) -> bool,
 }
 
 /// A set of response flags.
@@ -22,14 +18,9 @@ pub struct Flag {
 pub struct Flags(u32);
 
 impl Flags {
-    pub(crate) fn from_message(message: &ResponseFlags) -> Self {
-        let mut flags = Self::default();
-        for (bit, flag) in FLAGS.iter().enumerate() {
-            if (flag.is_set)(message) {
-                flags.0 |= 1 << bit;
-            }
-        }
-        flags
+    /// Of the fields of a message of the access log service: that of field `n` is bit `n - 1`.
+    pub(crate) fn from_fields(bits: u32) -> Self {
+        Self(bits)
     }
 
     /// Parses the output of `%RESPONSE_FLAGS%`: short names separated by commas, or `-`. The second value is the number of names
@@ -85,7 +76,6 @@ pub const FLAGS: [Flag; 30] = [
         long_name: "FailedLocalHealthCheck",
         meaning: "Envoy answered a health check with 503, because the local service failed its own.",
         cause: "The service is down or draining; `envoy.filters.http.health_check`, readiness probes",
-        is_set: |message| message.failed_local_healthcheck,
     },
     Flag {
         short_name: "UH",
@@ -93,28 +83,24 @@ pub const FLAGS: [Flag; 30] = [
         meaning: "The upstream cluster had no healthy host, and Envoy answered 503.",
         cause: "No ready pods, failed health checks or hosts ejected by outlier detection; `outlier_detection`, `health_checks`, \
                 `healthy_panic_threshold`",
-        is_set: |message| message.no_healthy_upstream,
     },
     Flag {
         short_name: "UT",
         long_name: "UpstreamRequestTimeout",
         meaning: "The upstream did not answer in time, and Envoy answered 504.",
         cause: "A slow service or a short timeout; the route's `timeout` and `retry_policy.per_try_timeout`",
-        is_set: |message| message.upstream_request_timeout,
     },
     Flag {
         short_name: "LR",
         long_name: "LocalReset",
         meaning: "Envoy itself reset the upstream stream, and answered 503.",
         cause: "An invalid response, or a limit on headers or streams; `max_response_headers_kb`, `max_concurrent_streams`",
-        is_set: |message| message.local_reset,
     },
     Flag {
         short_name: "UR",
         long_name: "UpstreamRemoteReset",
         meaning: "The upstream reset the stream, and Envoy answered 503.",
         cause: "The service refused or aborted the request, often while it restarts; its log, `retry_on: reset`",
-        is_set: |message| message.upstream_remote_reset,
     },
     Flag {
         short_name: "UF",
@@ -122,7 +108,6 @@ pub const FLAGS: [Flag; 30] = [
         meaning: "The connection to the upstream could not be made, and Envoy answered 503.",
         cause: "Connection refused, timed out or failed TLS, see the transport failure reason; `connect_timeout`, the mode of mTLS on \
                 both ends, network policies",
-        is_set: |message| message.upstream_connection_failure,
     },
     Flag {
         short_name: "UC",
@@ -130,14 +115,12 @@ pub const FLAGS: [Flag; 30] = [
         meaning: "The upstream closed the connection before the response was complete, and Envoy answered 503 if nothing had been sent.",
         cause: "The service closes idle connections before Envoy does, or crashed; its keep-alive timeout against `idle_timeout` of the \
                 cluster",
-        is_set: |message| message.upstream_connection_termination,
     },
     Flag {
         short_name: "UO",
         long_name: "UpstreamOverflow",
         meaning: "A circuit breaker was open, and Envoy answered 503 without trying.",
         cause: "More connections, pending requests or retries than allowed; `circuit_breakers.thresholds`, Istio's `connectionPool`",
-        is_set: |message| message.upstream_overflow,
     },
     Flag {
         short_name: "NR",
@@ -145,154 +128,132 @@ pub const FLAGS: [Flag; 30] = [
         meaning: "No route matched the request, and Envoy answered 404, or no filter chain matched the connection.",
         cause: "The host or path is in no route, or the port expects another protocol; `virtual_hosts`, `filter_chain_match`, Istio's \
                 VirtualService and Gateway hosts",
-        is_set: |message| message.no_route_found,
     },
     Flag {
         short_name: "DI",
         long_name: "DelayInjected",
         meaning: "The request was delayed on purpose by fault injection.",
         cause: "A test that is still on; `envoy.filters.http.fault`, Istio's `fault.delay`",
-        is_set: |message| message.delay_injected,
     },
     Flag {
         short_name: "FI",
         long_name: "FaultInjected",
         meaning: "The request was aborted on purpose by fault injection.",
         cause: "A test that is still on; `envoy.filters.http.fault`, Istio's `fault.abort`",
-        is_set: |message| message.fault_injected,
     },
     Flag {
         short_name: "RL",
         long_name: "RateLimited",
         meaning: "A rate limit refused the request with 429.",
         cause: "More requests than allowed; `envoy.filters.http.local_ratelimit`, `envoy.filters.http.ratelimit`",
-        is_set: |message| message.rate_limited,
     },
     Flag {
         short_name: "UAEX",
         long_name: "UnauthorizedExternalService",
         meaning: "The external authorization service denied the request.",
         cause: "A policy or an expired credential; `envoy.filters.http.ext_authz` and the log of its service",
-        is_set: |message| message.unauthorized_details.is_some(),
     },
     Flag {
         short_name: "RLSE",
         long_name: "RateLimitServiceError",
         meaning: "The rate limit service failed, and the request was refused.",
         cause: "The service is down or slow; `failure_mode_deny` and `timeout` of `envoy.filters.http.ratelimit`",
-        is_set: |message| message.rate_limit_service_error,
     },
     Flag {
         short_name: "DC",
         long_name: "DownstreamConnectionTermination",
         meaning: "The client closed its connection before the response was complete.",
         cause: "The client's own timeout, or a user who left; compare the duration with the client's timeout",
-        is_set: |message| message.downstream_connection_termination,
     },
     Flag {
         short_name: "URX",
         long_name: "UpstreamRetryLimitExceeded",
         meaning: "The last allowed retry or connection attempt failed too.",
         cause: "The other flags and details say why each attempt failed; `retry_policy.num_retries`, `max_connect_attempts`",
-        is_set: |message| message.upstream_retry_limit_exceeded,
     },
     Flag {
         short_name: "SI",
         long_name: "StreamIdleTimeout",
         meaning: "Nothing was sent on the stream for too long, and Envoy ended it with 408 or 504.",
         cause: "Long polling or streams with pauses; `stream_idle_timeout`, the route's `idle_timeout`",
-        is_set: |message| message.stream_idle_timeout,
     },
     Flag {
         short_name: "IH",
         long_name: "InvalidEnvoyRequestHeaders",
         meaning: "An `x-envoy-*` header had an invalid value, and Envoy answered 400.",
         cause: "A client that sets Envoy's headers itself; `strict_check_headers` of the router",
-        is_set: |message| message.invalid_envoy_request_headers,
     },
     Flag {
         short_name: "DPE",
         long_name: "DownstreamProtocolError",
         meaning: "The client's request was not valid HTTP.",
         cause: "Another protocol or TLS on this port, or a faulty client; `codec_type`, the name of the Service's port",
-        is_set: |message| message.downstream_protocol_error,
     },
     Flag {
         short_name: "UMSDR",
         long_name: "UpstreamMaxStreamDurationReached",
         meaning: "The upstream request lasted longer than allowed.",
         cause: "Long streams; `max_stream_duration` of the route or the cluster",
-        is_set: |message| message.upstream_max_stream_duration_reached,
     },
     Flag {
         short_name: "RFCF",
         long_name: "ResponseFromCacheFilter",
         meaning: "The response came from Envoy's cache, which is not an error.",
         cause: "`envoy.filters.http.cache`",
-        is_set: |message| message.response_from_cache_filter,
     },
     Flag {
         short_name: "NFCF",
         long_name: "NoFilterConfigFound",
         meaning: "A filter's configuration had not arrived in time, and the request was ended.",
         cause: "The control plane did not deliver it; `config_discovery` (ECDS), `apply_default_config_without_warming`",
-        is_set: |message| message.no_filter_config_found,
     },
     Flag {
         short_name: "DT",
         long_name: "DurationTimeout",
         meaning: "The request or connection lasted longer than connections may.",
         cause: "`max_connection_duration`, `max_downstream_connection_duration`",
-        is_set: |message| message.duration_timeout,
     },
     Flag {
         short_name: "UPE",
         long_name: "UpstreamProtocolError",
         meaning: "The upstream's response was not valid HTTP.",
         cause: "The cluster speaks another version of HTTP or no HTTP; `explicit_http_config`, `appProtocol` of the Service's port",
-        is_set: |message| message.upstream_protocol_error,
     },
     Flag {
         short_name: "NC",
         long_name: "NoClusterFound",
         meaning: "The route names a cluster that Envoy does not have, and Envoy answered 503.",
         cause: "A wrong name, or a cluster that the control plane has not sent; the route's `cluster`, Istio's DestinationRule subsets",
-        is_set: |message| message.no_cluster_found,
     },
     Flag {
         short_name: "OM",
         long_name: "OverloadManagerTerminated",
         meaning: "The overload manager ended the request to protect Envoy.",
         cause: "Envoy's memory or connections reached a limit; `overload_manager`, the container's memory limit",
-        is_set: |message| message.overload_manager,
     },
     Flag {
         short_name: "DF",
         long_name: "DnsResolutionFailed",
         meaning: "The name of the upstream host could not be resolved.",
         cause: "A wrong name or a failing name server; `dns_resolution_config`, `dns_lookup_family`, ServiceEntry hosts",
-        is_set: |message| message.dns_resolution_failure,
     },
     Flag {
         short_name: "DR",
         long_name: "DownstreamRemoteReset",
         meaning: "The client reset the stream before the response was complete.",
         cause: "The client cancelled the request, often by its own timeout or deadline",
-        is_set: |message| message.downstream_remote_reset,
     },
     Flag {
         short_name: "DO",
         long_name: "DropOverload",
         meaning: "A share of requests is dropped by configuration, and Envoy answered 503.",
         cause: "`drop_overloads` in the policy of the endpoints",
-        is_set: |_| false,
     },
     Flag {
         short_name: "UDO",
         long_name: "UnconditionalDropOverload",
         meaning: "All requests are dropped by configuration, and Envoy answered 503.",
         cause: "`drop_overloads` of 100 % in the policy of the endpoints",
-        is_set: |_| false,
     },
 ];
 
@@ -300,25 +261,39 @@ pub const FLAGS: [Flag; 30] = [
 mod tests {
     use std::collections::BTreeSet;
 
-    use prost::Message as _;
+    use prost::encoding::encode_varint;
 
     use super::{FLAGS, Flags};
-    use crate::messages::{ResponseFlags, Unauthorized};
+    use crate::{
+        limits::Limits,
+        testing::{decode_all, field},
+    };
 
     /// Fields of the message.
     const FIELDS: u32 = 28;
 
+    /// The flags of an entry with this encoded message of flags.
+    fn decoded(flags: &[u8]) -> Flags {
+        let entry = field(1, &field(16, flags));
+        let message = field(2, &field(1, &entry));
+        let (_, entries) = decode_all(message, &Limits::default()).unwrap();
+        entries[0].response.flags
+    }
+
     #[test]
     fn each_field_of_the_message_sets_the_flag_at_its_place() {
-        for field in 1..=FIELDS {
-            // A varint field that is true, or an empty message.
-            let value = if field == 13 { vec![0] } else { vec![1] };
+        for number in 1..=FIELDS {
+            if number == 13 {
+                assert_eq!(decoded(&field(number, &[])).bits(), 1 << 12);
+                continue;
+            }
             let mut encoded = Vec::new();
-            let wire_type = if field == 13 { 2 } else { 0 };
-            prost::encoding::encode_varint(u64::from(field << 3 | wire_type), &mut encoded);
-            encoded.extend(value);
-            let message = ResponseFlags::decode(encoded.as_slice()).unwrap();
-            assert_eq!(Flags::from_message(&message).bits(), 1 << (field - 1));
+            for (value, bits) in [(1, 1 << (number - 1)), (0, 0), (7, 1 << (number - 1))] {
+                encode_varint(u64::from(number << 3), &mut encoded);
+                encode_varint(value, &mut encoded);
+                // The last one holds.
+                assert_eq!(decoded(&encoded).bits(), bits);
+            }
         }
     }
 
@@ -354,11 +329,7 @@ mod tests {
     #[test]
     fn unauthorized_requests_are_recognised_whatever_the_reason_is() {
         for reason in [0, 1, 7] {
-            let message = ResponseFlags {
-                unauthorized_details: Some(Unauthorized { reason }),
-                ..ResponseFlags::default()
-            };
-            assert_eq!(Flags::from_message(&message).short_names(), "UAEX");
+            assert_eq!(decoded(&field(13, &[8, reason])).short_names(), "UAEX");
         }
     }
 

@@ -16,10 +16,13 @@ mod values;
 mod address;
 mod cluster;
 mod timing;
+mod encoded;
 mod entry;
 mod decode;
 pub mod otlp;
 pub mod snippet;
+#[cfg(test)]
+mod declared;
 #[cfg(test)]
 mod document_tests;
 #[cfg(test)]

@@ -2,13 +2,8 @@
 //!
 //! Field numbers are those of `envoy/service/accesslog/v3/als.proto`, `envoy/data/accesslog/v3/accesslog.proto` and
 //! `envoy/config/core/v3/{address,base}.proto` (data-plane-api of Envoy 1.36 to 1.40). Strings are declared as `bytes`, which
-//! have the same encoding: they share the memory of the message, and UTF-8 is not checked. Undeclared fields are skipped, among
+//! have the same encoding: they share the memory of the message, and UTF-8 is not checked. Other fields are skipped, among
 //! them filter state, metadata, custom tags and all headers but [`crate::GRPC_STATUS`], which can be large and secret.
-
-#![expect(
-    clippy::struct_field_names,
-    reason = "the fields have the names of Envoy's"
-)]
 
 use bytes::Bytes;
 
@@ -58,181 +53,66 @@ pub(crate) struct SemanticVersion {
     pub(crate) patch: u32,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct HttpEntry {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) common: Option<Common>,
-    #[prost(int32, tag = "2")]
-    pub(crate) protocol_version: i32,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) request: Option<Request>,
-    /// An encoded [`Response`], whose headers are searched and not listed ([`response`]).
-    #[prost(bytes = "bytes", tag = "4")]
-    pub(crate) response: Bytes,
+/// `HTTPAccessLogEntry` and `TCPAccessLogEntry`.
+pub(crate) mod entry {
+    pub(crate) const COMMON: u32 = 1;
+    pub(crate) const PROTOCOL_VERSION: u32 = 2;
+    pub(crate) const REQUEST: u32 = 3;
+    pub(crate) const RESPONSE: u32 = 4;
+    /// Of connections.
+    pub(crate) const CONNECTION: u32 = 2;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct TcpEntry {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) common: Option<Common>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) connection: Option<Connection>,
+/// `ConnectionProperties`.
+pub(crate) mod connection {
+    pub(crate) const RECEIVED_BYTES: u32 = 1;
+    pub(crate) const SENT_BYTES: u32 = 2;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Connection {
-    #[prost(uint64, tag = "1")]
-    pub(crate) received_bytes: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) sent_bytes: u64,
-}
-
-/// `AccessLogCommon`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Common {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) downstream_remote_address: Option<Address>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) downstream_local_address: Option<Address>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) tls_properties: Option<TlsProperties>,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) start_time: Option<Timestamp>,
-    #[prost(message, optional, tag = "6")]
-    pub(crate) time_to_last_rx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "7")]
-    pub(crate) time_to_first_upstream_tx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "8")]
-    pub(crate) time_to_last_upstream_tx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "9")]
-    pub(crate) time_to_first_upstream_rx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "10")]
-    pub(crate) time_to_last_upstream_rx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "11")]
-    pub(crate) time_to_first_downstream_tx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "12")]
-    pub(crate) time_to_last_downstream_tx_byte: Option<Duration>,
-    #[prost(message, optional, tag = "13")]
-    pub(crate) upstream_remote_address: Option<Address>,
-    #[prost(message, optional, tag = "14")]
-    pub(crate) upstream_local_address: Option<Address>,
-    #[prost(bytes = "bytes", tag = "15")]
-    pub(crate) upstream_cluster: Bytes,
-    #[prost(message, optional, tag = "16")]
-    pub(crate) response_flags: Option<ResponseFlags>,
-    #[prost(bytes = "bytes", tag = "18")]
-    pub(crate) upstream_transport_failure_reason: Bytes,
-    #[prost(bytes = "bytes", tag = "19")]
-    pub(crate) route_name: Bytes,
-    #[prost(message, optional, tag = "20")]
-    pub(crate) downstream_direct_remote_address: Option<Address>,
-    #[prost(message, optional, tag = "23")]
-    pub(crate) duration: Option<Duration>,
-    #[prost(uint32, tag = "24")]
-    pub(crate) upstream_request_attempt_count: u32,
-    #[prost(bytes = "bytes", tag = "25")]
-    pub(crate) connection_termination_details: Bytes,
-    #[prost(bytes = "bytes", tag = "26")]
-    pub(crate) stream_id: Bytes,
-    #[prost(bool, tag = "27")]
-    pub(crate) intermediate_log_entry: bool,
-    #[prost(bytes = "bytes", tag = "28")]
-    pub(crate) downstream_transport_failure_reason: Bytes,
-    #[prost(uint64, tag = "29")]
-    pub(crate) downstream_wire_bytes_sent: u64,
-    #[prost(uint64, tag = "30")]
-    pub(crate) downstream_wire_bytes_received: u64,
-    #[prost(uint64, tag = "31")]
-    pub(crate) upstream_wire_bytes_sent: u64,
-    #[prost(uint64, tag = "32")]
-    pub(crate) upstream_wire_bytes_received: u64,
-    #[prost(int32, tag = "33")]
-    pub(crate) access_log_type: i32,
-}
-
-/// Its fields are read by the table `flags::FLAGS`.
-#[expect(clippy::struct_excessive_bools, reason = "Envoy's message has them")]
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ResponseFlags {
-    #[prost(bool, tag = "1")]
-    pub(crate) failed_local_healthcheck: bool,
-    #[prost(bool, tag = "2")]
-    pub(crate) no_healthy_upstream: bool,
-    #[prost(bool, tag = "3")]
-    pub(crate) upstream_request_timeout: bool,
-    #[prost(bool, tag = "4")]
-    pub(crate) local_reset: bool,
-    #[prost(bool, tag = "5")]
-    pub(crate) upstream_remote_reset: bool,
-    #[prost(bool, tag = "6")]
-    pub(crate) upstream_connection_failure: bool,
-    #[prost(bool, tag = "7")]
-    pub(crate) upstream_connection_termination: bool,
-    #[prost(bool, tag = "8")]
-    pub(crate) upstream_overflow: bool,
-    #[prost(bool, tag = "9")]
-    pub(crate) no_route_found: bool,
-    #[prost(bool, tag = "10")]
-    pub(crate) delay_injected: bool,
-    #[prost(bool, tag = "11")]
-    pub(crate) fault_injected: bool,
-    #[prost(bool, tag = "12")]
-    pub(crate) rate_limited: bool,
-    #[prost(message, optional, tag = "13")]
-    pub(crate) unauthorized_details: Option<Unauthorized>,
-    #[prost(bool, tag = "14")]
-    pub(crate) rate_limit_service_error: bool,
-    #[prost(bool, tag = "15")]
-    pub(crate) downstream_connection_termination: bool,
-    #[prost(bool, tag = "16")]
-    pub(crate) upstream_retry_limit_exceeded: bool,
-    #[prost(bool, tag = "17")]
-    pub(crate) stream_idle_timeout: bool,
-    #[prost(bool, tag = "18")]
-    pub(crate) invalid_envoy_request_headers: bool,
-    #[prost(bool, tag = "19")]
-    pub(crate) downstream_protocol_error: bool,
-    #[prost(bool, tag = "20")]
-    pub(crate) upstream_max_stream_duration_reached: bool,
-    #[prost(bool, tag = "21")]
-    pub(crate) response_from_cache_filter: bool,
-    #[prost(bool, tag = "22")]
-    pub(crate) no_filter_config_found: bool,
-    #[prost(bool, tag = "23")]
-    pub(crate) duration_timeout: bool,
-    #[prost(bool, tag = "24")]
-    pub(crate) upstream_protocol_error: bool,
-    #[prost(bool, tag = "25")]
-    pub(crate) no_cluster_found: bool,
-    #[prost(bool, tag = "26")]
-    pub(crate) overload_manager: bool,
-    #[prost(bool, tag = "27")]
-    pub(crate) dns_resolution_failure: bool,
-    #[prost(bool, tag = "28")]
-    pub(crate) downstream_remote_reset: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Unauthorized {
-    /// 1: denied by the external authorization service. Envoy sends no other value.
-    #[prost(int32, tag = "1")]
-    pub(crate) reason: i32,
+/// `AccessLogCommon`, and `ResponseFlags` in it.
+pub(crate) mod common {
+    pub(crate) const DOWNSTREAM_REMOTE_ADDRESS: u32 = 2;
+    pub(crate) const DOWNSTREAM_LOCAL_ADDRESS: u32 = 3;
+    pub(crate) const TLS_PROPERTIES: u32 = 4;
+    pub(crate) const START_TIME: u32 = 5;
+    pub(crate) const TIME_TO_LAST_RX_BYTE: u32 = 6;
+    pub(crate) const TIME_TO_FIRST_UPSTREAM_TX_BYTE: u32 = 7;
+    pub(crate) const TIME_TO_LAST_UPSTREAM_TX_BYTE: u32 = 8;
+    pub(crate) const TIME_TO_FIRST_UPSTREAM_RX_BYTE: u32 = 9;
+    pub(crate) const TIME_TO_LAST_UPSTREAM_RX_BYTE: u32 = 10;
+    pub(crate) const TIME_TO_FIRST_DOWNSTREAM_TX_BYTE: u32 = 11;
+    pub(crate) const TIME_TO_LAST_DOWNSTREAM_TX_BYTE: u32 = 12;
+    pub(crate) const UPSTREAM_REMOTE_ADDRESS: u32 = 13;
+    pub(crate) const UPSTREAM_LOCAL_ADDRESS: u32 = 14;
+    pub(crate) const UPSTREAM_CLUSTER: u32 = 15;
+    pub(crate) const RESPONSE_FLAGS: u32 = 16;
+    pub(crate) const UPSTREAM_TRANSPORT_FAILURE_REASON: u32 = 18;
+    pub(crate) const ROUTE_NAME: u32 = 19;
+    pub(crate) const DOWNSTREAM_DIRECT_REMOTE_ADDRESS: u32 = 20;
+    pub(crate) const DURATION: u32 = 23;
+    pub(crate) const UPSTREAM_REQUEST_ATTEMPT_COUNT: u32 = 24;
+    pub(crate) const CONNECTION_TERMINATION_DETAILS: u32 = 25;
+    pub(crate) const STREAM_ID: u32 = 26;
+    pub(crate) const INTERMEDIATE_LOG_ENTRY: u32 = 27;
+    pub(crate) const DOWNSTREAM_TRANSPORT_FAILURE_REASON: u32 = 28;
+    pub(crate) const DOWNSTREAM_WIRE_BYTES_SENT: u32 = 29;
+    pub(crate) const DOWNSTREAM_WIRE_BYTES_RECEIVED: u32 = 30;
+    pub(crate) const UPSTREAM_WIRE_BYTES_SENT: u32 = 31;
+    pub(crate) const UPSTREAM_WIRE_BYTES_RECEIVED: u32 = 32;
+    pub(crate) const ACCESS_LOG_TYPE: u32 = 33;
+    /// Flags have the numbers from 1 on.
+    pub(crate) const LAST_FLAG: u32 = 28;
+    /// The flag that is a message.
+    pub(crate) const UNAUTHORIZED_DETAILS: u32 = 13;
+    pub(crate) const UNAUTHORIZED_REASON: u32 = 1;
 }
 
 /// `TLSProperties` of the downstream connection; the message has none of the upstream connection.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct TlsProperties {
-    #[prost(int32, tag = "1")]
-    pub(crate) tls_version: i32,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) tls_sni_hostname: Bytes,
-    /// An encoded `CertificateProperties`. Only its first URI is needed ([`certificate`]); a list of names would take
-    /// many times the memory of the message.
-    #[prost(bytes = "bytes", tag = "4")]
-    pub(crate) local_certificate_properties: Bytes,
-    /// As the local one.
-    #[prost(bytes = "bytes", tag = "5")]
-    pub(crate) peer_certificate_properties: Bytes,
+pub(crate) mod tls {
+    pub(crate) const VERSION: u32 = 1;
+    pub(crate) const SNI_HOSTNAME: u32 = 3;
+    pub(crate) const LOCAL_CERTIFICATE: u32 = 4;
+    pub(crate) const PEER_CERTIFICATE: u32 = 5;
 }
 
 /// `CertificateProperties` and its `SubjectAltName`.
@@ -241,102 +121,48 @@ pub(crate) mod certificate {
     pub(crate) const URI: u32 = 1;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Request {
-    #[prost(int32, tag = "1")]
-    pub(crate) request_method: i32,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) authority: Bytes,
-    #[prost(bytes = "bytes", tag = "5")]
-    pub(crate) path: Bytes,
-    #[prost(bytes = "bytes", tag = "9")]
-    pub(crate) request_id: Bytes,
-    #[prost(bytes = "bytes", tag = "10")]
-    pub(crate) original_path: Bytes,
-    #[prost(uint64, tag = "11")]
-    pub(crate) request_headers_bytes: u64,
-    #[prost(uint64, tag = "12")]
-    pub(crate) request_body_bytes: u64,
+/// `HTTPRequestProperties`.
+pub(crate) mod request {
+    pub(crate) const METHOD: u32 = 1;
+    pub(crate) const AUTHORITY: u32 = 3;
+    pub(crate) const PATH: u32 = 5;
+    pub(crate) const ID: u32 = 9;
+    pub(crate) const ORIGINAL_PATH: u32 = 10;
+    pub(crate) const HEADERS_BYTES: u32 = 11;
+    pub(crate) const BODY_BYTES: u32 = 12;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Response {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) response_code: Option<UInt32Value>,
-    #[prost(uint64, tag = "2")]
-    pub(crate) response_headers_bytes: u64,
-    #[prost(uint64, tag = "3")]
-    pub(crate) response_body_bytes: u64,
-    #[prost(bytes = "bytes", tag = "6")]
-    pub(crate) response_code_details: Bytes,
-}
-
-/// Headers and trailers of `HTTPResponseProperties`, and an entry of either map.
+/// `HTTPResponseProperties`.
 pub(crate) mod response {
+    pub(crate) const CODE: u32 = 1;
+    pub(crate) const CODE_VALUE: u32 = 1;
+    pub(crate) const HEADERS_BYTES: u32 = 2;
+    pub(crate) const BODY_BYTES: u32 = 3;
     pub(crate) const HEADERS: u32 = 4;
     pub(crate) const TRAILERS: u32 = 5;
+    pub(crate) const CODE_DETAILS: u32 = 6;
+}
+
+/// A header or trailer.
+pub(crate) mod header {
     pub(crate) const NAME: u32 = 1;
     pub(crate) const VALUE: u32 = 2;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Address {
-    #[prost(oneof = "AddressKind", tags = "1, 2, 3")]
-    pub(crate) address: Option<AddressKind>,
+/// `google.protobuf.Timestamp` and `google.protobuf.Duration`.
+pub(crate) mod time {
+    pub(crate) const SECONDS: u32 = 1;
+    pub(crate) const NANOS: u32 = 2;
 }
 
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub(crate) enum AddressKind {
-    #[prost(message, tag = "1")]
-    Socket(SocketAddress),
-    #[prost(message, tag = "2")]
-    Pipe(Pipe),
-    #[prost(message, tag = "3")]
-    Internal(EnvoyInternalAddress),
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct SocketAddress {
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) address: Bytes,
-    #[prost(uint32, tag = "3")]
-    pub(crate) port_value: u32,
-    #[prost(bytes = "bytes", tag = "4")]
-    pub(crate) named_port: Bytes,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Pipe {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(crate) path: Bytes,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct EnvoyInternalAddress {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(crate) server_listener_name: Bytes,
-}
-
-/// `google.protobuf.Timestamp`: Unix time.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Timestamp {
-    #[prost(int64, tag = "1")]
-    pub(crate) seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub(crate) nanos: i32,
-}
-
-/// `google.protobuf.Duration`: both parts have the same sign.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Duration {
-    #[prost(int64, tag = "1")]
-    pub(crate) seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub(crate) nanos: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct UInt32Value {
-    #[prost(uint32, tag = "1")]
-    pub(crate) value: u32,
+/// `Address`, and what it can be.
+pub(crate) mod address {
+    pub(crate) const SOCKET: u32 = 1;
+    pub(crate) const PIPE: u32 = 2;
+    pub(crate) const INTERNAL: u32 = 3;
+    pub(crate) const SOCKET_ADDRESS: u32 = 2;
+    pub(crate) const SOCKET_PORT: u32 = 3;
+    pub(crate) const SOCKET_NAMED_PORT: u32 = 4;
+    pub(crate) const PIPE_PATH: u32 = 1;
+    pub(crate) const INTERNAL_LISTENER: u32 = 1;
 }

@@ -153,7 +153,8 @@ impl LogType {
     }
 
     pub(crate) fn from_number(number: i32) -> Self {
-        let row = LOG_TYPES.iter().find(|row| row.number == number);
+        let place = usize::try_from(number).ok();
+        let row = place.and_then(|place| LOG_TYPES.get(place));
         row.map_or(Self::Unrecognised, |row| row.log_type)
     }
 

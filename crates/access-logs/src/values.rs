@@ -5,8 +5,8 @@ use std::str::FromStr;
 use bytes::Bytes;
 
 use crate::{
+    encoded::{Place, Time},
     limits::{Counts, Limits},
-    messages::{Duration, Timestamp},
 };
 
 /// The end of a text that was cut.
@@ -61,15 +61,17 @@ impl<'a> Values<'a> {
         cut.into()
     }
 
-    /// Nanoseconds of a duration that is not negative; of at most 584 years.
-    pub(crate) fn duration(&mut self, duration: Option<Duration>) -> Option<u64> {
-        let Duration { seconds, nanos } = duration?;
-        self.checked(nanoseconds(seconds, nanos))
+    /// The text at a place of a message, cut as [`Self::text`] does it.
+    pub(crate) fn text_at(&mut self, message: &Bytes, place: Place) -> Bytes {
+        if place.is_empty() {
+            return Bytes::new();
+        }
+        self.text(message.slice(place))
     }
 
-    /// Nanoseconds since 1970.
-    pub(crate) fn timestamp(&mut self, time: Option<Timestamp>) -> Option<u64> {
-        let Timestamp { seconds, nanos } = time?;
+    /// Nanoseconds of a duration that is not negative, or since 1970; of at most 584 years.
+    pub(crate) fn nanoseconds(&mut self, time: Option<Time>) -> Option<u64> {
+        let Time { seconds, nanos } = time?;
         self.checked(nanoseconds(seconds, nanos))
     }
 
@@ -125,10 +127,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::Values;
-    use crate::{
-        limits::Limits,
-        messages::{Duration, Timestamp},
-    };
+    use crate::{encoded::Time, limits::Limits};
 
     fn limits(text_bytes: usize) -> Limits {
         Limits {
@@ -167,11 +166,9 @@ mod tests {
         let check = |seconds: i64, nanos: i32, expected: Option<u64>| {
             let limits = Limits::default();
             let mut values = Values::new(&limits);
-            let duration = values.duration(Some(Duration { seconds, nanos }));
+            let duration = values.nanoseconds(Some(Time { seconds, nanos }));
             assert_eq!(duration, expected);
-            let time = values.timestamp(Some(Timestamp { seconds, nanos }));
-            assert_eq!(time, expected);
-            let malformed = if expected.is_none() { 2 } else { 0 };
+            let malformed = u64::from(expected.is_none());
             assert_eq!(values.counts.malformed_values, malformed);
         };
         check(0, 0, Some(0));
@@ -189,7 +186,7 @@ mod tests {
     fn an_absent_duration_is_absent_and_not_malformed() {
         let limits = Limits::default();
         let mut values = Values::new(&limits);
-        assert_eq!(values.duration(None), None);
+        assert_eq!(values.nanoseconds(None), None);
         assert_eq!(values.counts.malformed_values, 0);
     }
 

@@ -38,8 +38,7 @@ pub(crate) struct Field {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Its value is not needed.
-    Varint,
+    Varint(u64),
     Fixed64(u64),
     Fixed32,
     /// Text, bytes or a message: its place in the outermost message.
@@ -51,19 +50,19 @@ impl Field {
     pub(crate) fn bytes_of(&self, number: u32) -> Option<Range<usize>> {
         match &self.content {
             Content::Bytes(range) if self.number == number => Some(range.clone()),
-            Content::Bytes(_) | Content::Varint | Content::Fixed64(_) | Content::Fixed32 => None,
+            Content::Bytes(_) | Content::Varint(_) | Content::Fixed64(_) | Content::Fixed32 => None,
         }
     }
 }
 
-const MAX_FIELD_NUMBER: u64 = (1 << 29) - 1;
+const MAX_FIELD_NUMBER: u32 = (1 << 29) - 1;
 
 /// Fields of a message or of a nested one, in encoded order. An error is the last item.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
-    /// The outermost message.
-    message: &'a [u8],
-    at: usize,
+    /// What was not read yet.
+    rest: &'a [u8],
+    /// Where that ends in the outermost message.
     end: usize,
 }
 
@@ -75,62 +74,81 @@ impl<'a> Fields<'a> {
     /// Fields of what is at this place of a message.
     pub(crate) fn of(message: &'a [u8], place: Range<usize>) -> Self {
         let end = place.end.min(message.len());
-        Self {
-            message,
-            at: place.start.min(end),
-            end,
+        let rest = message.get(place.start..end).unwrap_or_default();
+        Self { rest, end }
+    }
+
+    fn at(&self) -> usize {
+        self.end - self.rest.len()
+    }
+
+    #[expect(clippy::inline_always, reason = "reading entries consists of it")]
+    #[inline(always)]
+    fn varint(&mut self) -> Result<u64, WireProblem> {
+        match self.rest {
+            // Keys, lengths and small values.
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            [low, high @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+            }
+            _ => self.long_varint(),
         }
     }
 
-    fn left(&self) -> &'a [u8] {
-        self.message.get(self.at..self.end).unwrap_or_default()
-    }
-
-    fn varint(&mut self) -> Result<u64, WireProblem> {
+    #[inline(never)]
+    fn long_varint(&mut self) -> Result<u64, WireProblem> {
         let mut value = 0_u64;
-        for (number, byte) in self.left().iter().enumerate() {
+        for (number, byte) in self.rest.iter().enumerate() {
             // The tenth byte has the 64th bit alone.
             if number == 9 && *byte > 1 {
                 return Err(WireProblem::NumberTooLong);
             }
             value |= u64::from(byte & 0x7f) << (7 * number);
             if byte & 0x80 == 0 {
-                self.at += number + 1;
+                self.rest = self.rest.get(number + 1..).unwrap_or_default();
                 return Ok(value);
             }
         }
         Err(WireProblem::Truncated)
     }
 
+    #[expect(clippy::inline_always, reason = "reading entries consists of it")]
+    #[inline(always)]
     fn skip(&mut self, length: u64) -> Result<Range<usize>, WireProblem> {
-        let left = self.left().len();
-        let fits = usize::try_from(length)
+        let start = self.at();
+        let split = usize::try_from(length)
             .ok()
-            .filter(|length| *length <= left);
-        let length = fits.ok_or(WireProblem::Length { length, left })?;
-        let start = self.at;
-        self.at += length;
-        Ok(start..self.at)
+            .and_then(|length| self.rest.split_at_checked(length));
+        let Some((_, rest)) = split else {
+            let left = self.rest.len();
+            return Err(WireProblem::Length { length, left });
+        };
+        self.rest = rest;
+        Ok(start..self.at())
     }
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireProblem> {
-        let bytes = self.left().first_chunk::<N>().copied();
-        let bytes = bytes.ok_or(WireProblem::Truncated)?;
-        self.at += N;
-        Ok(bytes)
+        let (bytes, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(WireProblem::Truncated)?;
+        self.rest = rest;
+        Ok(*bytes)
     }
 
+    #[expect(clippy::inline_always, reason = "reading entries consists of it")]
+    #[inline(always)]
     fn field(&mut self) -> Result<Field, WireProblem> {
         let key = self.varint()?;
-        let number = key >> 3;
-        let valid = u32::try_from(number).ok();
-        let valid = valid.filter(|_| (1..=MAX_FIELD_NUMBER).contains(&number));
-        let number = valid.ok_or(WireProblem::FieldNumber(number))?;
+        let Ok(number @ 1..=MAX_FIELD_NUMBER) = u32::try_from(key >> 3) else {
+            return Err(WireProblem::FieldNumber(key >> 3));
+        };
         let content = match key & 7 {
-            0 => {
-                self.varint()?;
-                Content::Varint
-            }
+            0 => Content::Varint(self.varint()?),
             1 => Content::Fixed64(u64::from_le_bytes(self.fixed()?)),
             2 => {
                 let length = self.varint()?;
@@ -152,14 +170,16 @@ impl<'a> Fields<'a> {
 impl Iterator for Fields<'_> {
     type Item = Result<Field, WireError>;
 
+    #[expect(clippy::inline_always, reason = "reading entries consists of it")]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.at >= self.end {
+        if self.rest.is_empty() {
             return None;
         }
-        let at = self.at;
+        let at = self.at();
         let field = self.field();
         if field.is_err() {
-            self.at = self.end;
+            self.rest = &[];
         }
         Some(field.map_err(|problem| WireError { at, problem }))
     }
@@ -192,7 +212,7 @@ mod tests {
                 4,
             ],
             &[
-                Ok((1, Content::Varint)),
+                Ok((1, Content::Varint(300))),
                 Ok((2, Content::Fixed64(1))),
                 Ok((3, Content::Bytes(14..16))),
                 Ok((4, Content::Fixed32)),
@@ -207,7 +227,7 @@ mod tests {
         check(
             &[0x08, 1, 0x0a, 5, 1],
             &[
-                Ok((1, Content::Varint)),
+                Ok((1, Content::Varint(1))),
                 Err((2, WireProblem::Length { length: 5, left: 1 })),
             ],
         );
@@ -220,7 +240,7 @@ mod tests {
         long.push(2);
         check(&long, &[Err((0, WireProblem::NumberTooLong))]);
         long[10] = 1;
-        check(&long, &[Ok((1, Content::Varint))]);
+        check(&long, &[Ok((1, Content::Varint(u64::MAX)))]);
     }
 
     #[test]
