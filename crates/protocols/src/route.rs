@@ -1,5 +1,7 @@
 //! Paths to routes: what changes from request to request is folded, so that few routes remain.
 
+use std::borrow::Cow;
+
 use super::text::{printable_letter, printable_text};
 
 /// Most bytes of a route.
@@ -12,6 +14,8 @@ const SEGMENT_BYTES: usize = 64;
 const TOKEN_BYTES: usize = 20;
 /// Shortest text of hexadecimal digits that is an id.
 const HEX_BYTES: usize = 8;
+/// Shortest one without a decimal digit.
+const TWICE_HEX_BYTES: usize = 2 * HEX_BYTES;
 /// Digits in a row that are a number even inside of other text; `v1` and `oauth2` stay.
 const DIGITS: usize = 3;
 const PARAMETERS: usize = 32;
@@ -49,9 +53,11 @@ pub fn fold_path(path: &str) -> String {
     let mut before = "";
     for (number, segment) in path.split('/').enumerate() {
         let folded = if is_before_secret(before) && !segment.is_empty() {
-            "{id}".to_owned()
+            Cow::Borrowed("{id}")
+        } else if is_plain(segment) {
+            Cow::Borrowed(segment)
         } else {
-            fold_segment(segment)
+            Cow::Owned(fold_segment(segment))
         };
         before = segment;
         if number > SEGMENTS || route.len() + folded.len() + "/{rest}/".len() > ROUTE_BYTES {
@@ -136,7 +142,7 @@ pub fn mask_query(path: &str, limit: usize) -> String {
 /// behind it may be as secret.
 fn split_query(target: &str) -> (&str, Option<&str>) {
     let plain = target.find('?').map(|at| (at, 1));
-    let encoded = find_ignoring_case(target, "%3f").map(|at| (at, 3));
+    let encoded = find_encoded(target, "%3f").map(|at| (at, 3));
     let first = [plain, encoded].into_iter().flatten().min();
     let parts =
         first.and_then(|(at, length)| Some((target.get(..at)?, target.get(at + length..)?)));
@@ -146,9 +152,13 @@ fn split_query(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
-    let mut windows = text.as_bytes().windows(wanted.len());
-    windows.position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
+/// Where an encoded character is, whose `%` is looked for first.
+fn find_encoded(text: &str, wanted: &str) -> Option<usize> {
+    let percent = text.find('%')?;
+    let rest = text.as_bytes().get(percent..)?;
+    let mut windows = rest.windows(wanted.len());
+    let found = windows.position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))?;
+    Some(percent + found)
 }
 
 /// Cuts text to at most `limit` bytes, between characters.
@@ -214,13 +224,32 @@ fn without_secret_parts(segment: &str) -> Option<String> {
     found.then_some(shown)
 }
 
+/// Whether a segment is a word that [`fold_segment`] leaves as it is, as most are: too short for a token or an id, without
+/// separators, and with digits only where they are few between letters.
+fn is_plain(segment: &str) -> bool {
+    let (mut letters, mut digits) = (0, 0);
+    for byte in segment.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => letters += 1,
+            b'0'..=b'9' => digits += 1,
+            b'-' | b'_' | b'.' => {}
+            _ => return false,
+        }
+    }
+    match segment.len() {
+        0..HEX_BYTES => digits == 0 || digits < DIGITS && letters > 0,
+        HEX_BYTES..TWICE_HEX_BYTES => digits == 0,
+        _ => false,
+    }
+}
+
 fn fold_segment(segment: &str) -> String {
     let segment = segment.split(';').next().unwrap_or_default();
     let bytes = segment.as_bytes();
     if bytes.is_empty() {
         return String::new();
     }
-    if segment.contains('@') || contains_ignoring_case(segment, "%40") {
+    if segment.contains('@') || find_encoded(segment, "%40").is_some() {
         return "{mail}".to_owned();
     }
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -235,7 +264,7 @@ fn fold_segment(segment: &str) -> String {
         return "{uuid}".to_owned();
     }
     let is_hex = bytes.iter().all(u8::is_ascii_hexdigit);
-    if is_hex && (bytes.len() >= HEX_BYTES && digits > 0 || bytes.len() >= 2 * HEX_BYTES) {
+    if is_hex && (bytes.len() >= HEX_BYTES && digits > 0 || bytes.len() >= TWICE_HEX_BYTES) {
         return "{hex}".to_owned();
     }
     if bytes.len() > SEGMENT_BYTES || is_token(bytes, digits) {
@@ -315,12 +344,6 @@ fn is_parameter_name(name: &str) -> bool {
         && name.bytes().all(|byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'[' | b']')
         })
-}
-
-fn contains_ignoring_case(text: &str, part: &str) -> bool {
-    text.as_bytes()
-        .windows(part.len())
-        .any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
 #[cfg(test)]

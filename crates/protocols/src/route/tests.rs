@@ -1,4 +1,4 @@
-use super::{ROUTE_BYTES, fold_grpc_path, fold_path, mask_query};
+use super::{ROUTE_BYTES, fold_grpc_path, fold_path, fold_segment, is_plain, mask_query};
 
 fn check(path: &str, route: &str) {
     assert_eq!(fold_path(path), route, "{path}");
@@ -131,4 +131,27 @@ fn secrets_that_look_like_words_are_known_by_their_place() {
     assert_eq!(masked("/invite/CANARY/x?a=b"), "/invite/?/x?a=?");
     assert_eq!(masked("/bot1:CANARY/getMe"), "/bot1:{id}/getMe");
     assert_eq!(masked("/a:b/42"), "/a:b/42");
+}
+
+#[test]
+fn a_plain_segment_is_one_that_stays() {
+    let letters = *b"aZf09-_.~:,;%@$ \x7f";
+    let (mut number, mut plain) = (7_u64, 0);
+    for _ in 0..200_000 {
+        let mut next = |below: usize| {
+            number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
+            usize::try_from(number >> 33).unwrap() % below
+        };
+        // Most are of the first letters, and short.
+        let kinds = 1 + next(letters.len());
+        let length = next(24);
+        let segment: String = (0..length)
+            .map(|_| char::from(letters[next(kinds)]))
+            .collect();
+        if is_plain(&segment) {
+            plain += 1;
+            assert_eq!(fold_segment(&segment), segment);
+        }
+    }
+    assert!(plain > 10_000, "{plain}");
 }
