@@ -52,8 +52,13 @@ impl Flags {
 
     /// The flags of the set, in the order of [`FLAGS`].
     pub fn iter(self) -> impl Iterator<Item = &'static Flag> {
-        let flags = FLAGS.iter().enumerate();
-        flags.filter_map(move |(bit, flag)| (self.0 & (1 << bit) != 0).then_some(flag))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            // Of the flag that is next; 32, and no flag, where none is left.
+            let bit = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            FLAGS.get(usize::try_from(bit).ok()?)
+        })
     }
 
     pub fn is_empty(self) -> bool {

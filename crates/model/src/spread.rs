@@ -83,7 +83,7 @@ impl Spread {
     }
 
     fn put(&mut self, bucket: u16, times: u64) {
-        match self.buckets.binary_search_by_key(&bucket, |(at, _)| *at) {
+        match self.place_of(bucket) {
             Ok(found) => {
                 if let Some((_, count)) = self.buckets.get_mut(found) {
                     *count = count.saturating_add(times);
@@ -91,6 +91,19 @@ impl Spread {
             }
             Err(place) => self.buckets.insert(place, (bucket, times)),
         }
+    }
+
+    /// Where a bucket is, or belongs. Where all buckets between the first one and this one have values, as they mostly do once there
+    /// are many, it is as far behind the first one as its number says.
+    fn place_of(&self, bucket: u16) -> Result<usize, usize> {
+        let first = self.buckets.first().map_or(bucket, |(first, _)| *first);
+        let furthest = usize::from(bucket.saturating_sub(first));
+        if let Some((at, _)) = self.buckets.get(furthest)
+            && *at == bucket
+        {
+            return Ok(furthest);
+        }
+        self.buckets.binary_search_by_key(&bucket, |(at, _)| *at)
     }
 
     /// The arithmetic mean, rounded down; `None` without values.
