@@ -181,7 +181,18 @@ fn add_to_tally(tally: &mut Tally, seen: &ObservedRequest, of: u64) {
     tally.seen += 1;
     tally.outcomes.add(exchange.outcome, of);
     if let Some(status) = &exchange.status {
-        add_status(&mut tally.statuses, &status_name(status), of);
+        let digits = match status {
+            Status::Http(code) => three_digits(*code),
+            Status::Grpc(_) | Status::Code(_) | Status::Fine => None,
+        };
+        let digits = digits
+            .as_ref()
+            .and_then(|digits| str::from_utf8(digits).ok());
+        match digits {
+            // Without a text of its own for each request.
+            Some(name) => add_status(&mut tally.statuses, name, of),
+            None => add_status(&mut tally.statuses, &status_name(status), of),
+        }
     }
     if exchange.request_size_known {
         tally.request_bytes.add(exchange.request_bytes);
@@ -261,9 +272,22 @@ fn merge_tally(sum: &mut Tally, more: &Tally) {
 }
 
 fn add_status(statuses: &mut BTreeMap<String, u64>, status: &str, times: u64) {
-    let has_room = statuses.len() < MAX_STATUSES || statuses.contains_key(status);
+    if let Some(known) = statuses.get_mut(status) {
+        *known += times;
+        return;
+    }
+    let has_room = statuses.len() < MAX_STATUSES;
     let name = if has_room { status } else { OTHER };
     *statuses.entry(name.to_owned()).or_default() += times;
+}
+
+/// A number as it is written, if it has three digits.
+fn three_digits(number: u16) -> Option<[u8; 3]> {
+    let digits = [number / 100, number / 10 % 10, number % 10].map(|digit| {
+        let [low, _] = digit.to_le_bytes();
+        b'0' + low
+    });
+    (100..1000).contains(&number).then_some(digits)
 }
 
 /// A status as the API has it: `404`, `grpc 14`, `NXDOMAIN`, `ok`.
@@ -273,5 +297,32 @@ pub fn status_name(status: &Status) -> String {
         Status::Grpc(number) => format!("grpc {number}"),
         Status::Code(code) => code.clone(),
         Status::Fine => "ok".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_three_digits_is_its_name() {
+        for code in [0, 7, 42, 99, 100, 101, 200, 404, 599, 999, 1000, u16::MAX] {
+            let digits = three_digits(code);
+            let name = digits.map(|digits| String::from_utf8(digits.to_vec()).unwrap());
+            let expected = status_name(&Status::Http(code));
+            assert_eq!(name, Some(expected).filter(|name| name.len() == 3));
+        }
+    }
+
+    #[test]
+    fn beyond_some_statuses_others_are_one() {
+        let mut statuses = BTreeMap::new();
+        for _ in 0..2 {
+            for code in 200..202 + u64::try_from(MAX_STATUSES).unwrap() {
+                add_status(&mut statuses, &code.to_string(), 1);
+            }
+        }
+        assert_eq!(statuses.len(), MAX_STATUSES + 1);
+        assert_eq!((statuses["200"], statuses[OTHER]), (2, 4));
     }
 }

@@ -125,6 +125,8 @@ pub(super) struct Operations {
     spans: Spans,
     /// Of edges for which there was no room.
     rest: EdgeCounts,
+    /// The name that was looked for last: its memory is used again.
+    sought: Option<Name>,
     /// Distinct operations.
     distinct: usize,
     /// Requests that went into `other` operations.
@@ -147,18 +149,23 @@ impl Operations {
         let counts = own.unwrap_or(&mut self.rest);
         counts.add_threads(seen);
         let exchange = &seen.exchange;
-        let mut name = Name {
+        let name = self.sought.get_or_insert(Name {
             protocol: exchange.protocol,
-            tls: seen.tls,
+            tls: false,
             is_other: false,
-            method: exchange.method.clone(),
-            route: exchange.route.clone(),
-        };
+            method: None,
+            route: None,
+        });
+        name.protocol = exchange.protocol;
+        name.tls = seen.tls;
+        name.method.clone_from(&exchange.method);
+        name.route.clone_from(&exchange.route);
         let span = self.spans.of(exchange.end_ns);
-        if let Some(known) = counts.operations.get_mut(&name) {
+        if let Some(known) = counts.operations.get_mut(name) {
             known.add(seen, counted, span);
             return;
         }
+        let mut name = name.clone();
         let is_full =
             counts.operations.len() >= MAX_OPERATIONS_OF_EDGE || self.distinct >= MAX_OPERATIONS;
         if is_full || !has_room {
