@@ -46,6 +46,11 @@ impl Rules {
         })
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// The first rule that holds.
     pub fn first_of(&self, exchange: &Exchange) -> Option<SampleReason> {
         let found = self

@@ -52,7 +52,11 @@ struct Window {
     /// Windows since the clock's beginning.
     number: u64,
     /// The fastest of them first.
-    slow: Vec<ObservedRequest>,
+    #[expect(
+        clippy::vec_box,
+        reason = "hundreds of bytes each, which move whenever another one takes a place"
+    )]
+    slow: Vec<Box<ObservedRequest>>,
     failing: Vec<ObservedRequest>,
 }
 
@@ -75,6 +79,16 @@ impl Samples {
         }
     }
 
+    /// Whether [`Self::add`] keeps a request, at least for now.
+    pub(super) fn wants(&self, edge: &SharedEdge, seen: &ObservedRequest) -> bool {
+        let is_plain = self.keep == Keep::SlowAndFailing && self.rules.is_empty();
+        !is_plain
+            || self
+                .windows
+                .get(edge)
+                .is_none_or(|windows| windows.wants(seen))
+    }
+
     /// Takes a request that is counted where it was seen.
     pub(super) fn add(&mut self, edge: &SharedEdge, seen: ObservedRequest) {
         if self.keep == Keep::All {
@@ -83,16 +97,22 @@ impl Samples {
         if let Some(reason) = self.rules.first_of(&seen.exchange) {
             return self.keep(edge, reason, seen);
         }
-        if !self.windows.contains_key(edge) && self.windows.len() >= MAX_EDGES {
-            return;
+        if let Some(windows) = self.windows.get_mut(edge) {
+            let over = windows.put(seen);
+            self.keep_window(edge, over);
+        } else if self.windows.len() < MAX_EDGES {
+            self.put(edge, seen);
         }
-        self.put(edge, seen);
     }
 
     /// Puts a request into its window, and keeps those of the one that is over by it.
     fn put(&mut self, edge: &SharedEdge, seen: ObservedRequest) {
         let windows = self.windows.entry(edge.clone()).or_default();
         let over = windows.put(seen);
+        self.keep_window(edge, over);
+    }
+
+    fn keep_window(&mut self, edge: &SharedEdge, over: Option<Window>) {
         for (reason, seen) in over.into_iter().flat_map(Window::into_seen) {
             self.keep(edge, reason, seen);
         }
@@ -192,6 +212,16 @@ impl Samples {
 }
 
 impl Windows {
+    fn wants(&self, seen: &ObservedRequest) -> bool {
+        let number = seen.exchange.end_ns / WINDOW_NS;
+        let window = if number == self.newest.number {
+            &self.newest
+        } else {
+            &self.before
+        };
+        number > window.number || window.wants(seen)
+    }
+
     /// Takes a request; the window that is over by it.
     fn put(&mut self, seen: ObservedRequest) -> Option<Window> {
         let number = seen.exchange.end_ns / WINDOW_NS;
@@ -217,13 +247,31 @@ impl Windows {
 }
 
 impl Window {
+    /// Whether a request has failed. `None`: its duration says nothing.
+    fn has_failed(seen: &ObservedRequest) -> Option<bool> {
+        match seen.exchange.outcome {
+            Outcome::ClientError | Outcome::ServerError | Outcome::Broken => Some(true),
+            Outcome::Ok => Some(false),
+            Outcome::Unknown => seen.is_whole().then_some(false),
+        }
+    }
+
+    fn wants(&self, seen: &ObservedRequest) -> bool {
+        let Some(failed) = Self::has_failed(seen) else {
+            return false;
+        };
+        let fastest = self.slow.first();
+        let is_slower = |fastest: &ObservedRequest| {
+            fastest.exchange.duration_ns() <= seen.exchange.duration_ns()
+        };
+        failed && self.failing.len() < FAILING
+            || self.slow.len() < SLOWEST
+            || fastest.is_none_or(|fastest| is_slower(fastest))
+    }
+
     fn put(&mut self, seen: ObservedRequest) {
-        let failed = match seen.exchange.outcome {
-            Outcome::ClientError | Outcome::ServerError | Outcome::Broken => true,
-            Outcome::Ok => false,
-            Outcome::Unknown if seen.is_whole() => false,
-            // Its duration says nothing.
-            Outcome::Unknown => return,
+        let Some(failed) = Self::has_failed(&seen) else {
+            return;
         };
         if failed && self.failing.len() < FAILING {
             self.failing.push(seen);
@@ -234,29 +282,30 @@ impl Window {
             .slow
             .partition_point(|known| known.exchange.duration_ns() <= duration_ns);
         if self.slow.len() < SLOWEST {
-            self.slow.insert(place, seen);
-        } else if place > 0 {
-            self.slow.insert(place, seen);
-            self.slow.remove(0);
+            self.slow.insert(place, Box::new(seen));
+        } else if let Some(place) = place.checked_sub(1) {
+            let mut fastest = self.slow.remove(0);
+            *fastest = seen;
+            self.slow.insert(place, fastest);
         }
     }
 
     fn seen(&self) -> impl Iterator<Item = (SampleReason, &ObservedRequest)> {
-        let slow = self.slow.iter().map(|seen| (SampleReason::Slow, seen));
+        let slow = self.slow.iter().map(|seen| (SampleReason::Slow, &**seen));
         let failing = self.failing.iter().map(|seen| (SampleReason::Failed, seen));
         slow.chain(failing)
     }
 
     fn seen_mut(&mut self) -> impl Iterator<Item = &mut ObservedRequest> {
-        self.slow.iter_mut().chain(&mut self.failing)
+        let slow = self.slow.iter_mut().map(|seen| &mut **seen);
+        slow.chain(&mut self.failing)
     }
 
     fn into_seen(self) -> impl Iterator<Item = (SampleReason, ObservedRequest)> {
-        let slow = self.slow.into_iter().map(|seen| (SampleReason::Slow, seen));
-        let failing = self
-            .failing
-            .into_iter()
-            .map(|seen| (SampleReason::Failed, seen));
+        let slow = self.slow.into_iter();
+        let slow = slow.map(|seen| (SampleReason::Slow, *seen));
+        let failing = self.failing.into_iter();
+        let failing = failing.map(|seen| (SampleReason::Failed, seen));
         slow.chain(failing)
     }
 }

@@ -205,3 +205,32 @@ fn samples_go_with_their_edge() {
     assert_eq!(rows(&samples).len(), 2);
     assert!(rows(&samples).iter().all(|row| row.edge == Some(0)));
 }
+
+#[test]
+fn what_is_not_wanted_would_change_nothing() {
+    let outcomes = [
+        Outcome::Ok,
+        Outcome::ServerError,
+        Outcome::Broken,
+        Outcome::Unknown,
+    ];
+    let new = || Samples::new(Keep::SlowAndFailing, Rules::default());
+    let (mut all, mut wanted) = (new(), new());
+    let (mut number, mut unwanted) = (7_u64, 0);
+    for step in 0..5_000 {
+        number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
+        let outcome = outcomes[usize::try_from(number >> 40).unwrap() % outcomes.len()];
+        // Some are late by one window or two.
+        let late = (number >> 50) % 25 * SECOND;
+        let begin = (step * SECOND / 50).saturating_sub(late);
+        let seen = seen(begin, (number >> 33) % 50, outcome);
+        if wanted.wants(&edge(), &seen) {
+            wanted.add(&edge(), seen.clone());
+        } else {
+            unwanted += 1;
+        }
+        all.add(&edge(), seen);
+    }
+    assert!(unwanted > 1_000, "{unwanted}");
+    assert_eq!(rows(&all), rows(&wanted));
+}

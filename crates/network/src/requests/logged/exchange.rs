@@ -1,14 +1,12 @@
 //! The two requests of an entry: the one that came in, and the one that went out for it.
 
 use profiler_access_logs::{Address, Entry, HttpVersion, text};
-use profiler_protocols::{
-    Exchange, Outcome, Protocol, Status, TraceIds, outcome_of_grpc, outcome_of_status,
-};
+use profiler_protocols::{Exchange, Outcome, Protocol, Status, outcome_of_grpc, outcome_of_status};
 
 /// Bytes of a text that is kept.
 const TEXT_BYTES: usize = 256;
 /// Where Envoy says that a response comes from the upstream.
-const VIA_UPSTREAM: &str = "via_upstream";
+const VIA_UPSTREAM: &[u8] = b"via_upstream";
 /// The client did not wait for the end.
 const CLIENT_GONE: &str = "DC";
 
@@ -21,8 +19,8 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// `epoch_ns` is when the clock of exchanges was 0.
-    pub(super) fn of(entry: &Entry, epoch_ns: u64, raw_paths: bool) -> Self {
+    /// Without what [`add_texts`] adds. `epoch_ns` is when the clock of exchanges was 0.
+    pub(super) fn of(entry: &Entry, epoch_ns: u64) -> Self {
         let start = entry
             .start_unix_ns
             .unwrap_or(epoch_ns)
@@ -38,7 +36,7 @@ impl Halves {
             end_ns,
             request_bytes: entry.sizes.received,
             response_bytes: entry.sizes.sent,
-            ..request(entry, protocol(entry), start, raw_paths)
+            ..request(entry, protocol(entry), start)
         };
         let outer = at(timing.first_upstream_tx_ns)
             .filter(|_| entry.addresses.upstream_remote != Address::Absent);
@@ -65,9 +63,6 @@ impl Halves {
                 response_size_known: false,
                 method: inner.method.clone(),
                 route: inner.route.clone(),
-                path: inner.path.clone(),
-                authority: inner.authority.clone(),
-                trace: inner.trace.clone(),
                 // Calls of gRPC are passed on as such; else the entry does not tell what is spoken.
                 ..Exchange::new(call(entry).unwrap_or(Protocol::Http), begin_ns)
             }
@@ -76,23 +71,31 @@ impl Halves {
     }
 }
 
-fn request(entry: &Entry, protocol: Protocol, begin_ns: u64, raw_paths: bool) -> Exchange {
-    let own = &entry.request;
-    let kept = |bytes| Some(bounded(&text(bytes))).filter(|text| !text.is_empty());
+fn request(entry: &Entry, protocol: Protocol, begin_ns: u64) -> Exchange {
     Exchange {
-        method: kept(&own.method),
+        method: kept(&text(&entry.request.method)),
         route: entry.route().map(|mut route| {
             route.truncate(route.floor_char_boundary(TEXT_BYTES));
             route
         }),
-        path: raw_paths.then(|| entry.masked_path(TEXT_BYTES)).flatten(),
-        authority: kept(&own.authority),
-        trace: TraceIds {
-            request_id: kept(&own.id),
-            ..TraceIds::default()
-        },
         ..Exchange::new(protocol, begin_ns)
     }
+}
+
+/// Adds the texts of either request of an entry that nothing is counted by: most requests are not kept, and need none.
+pub(super) fn add_texts(exchange: &mut Exchange, entry: &Entry, raw_paths: bool) {
+    exchange.path = raw_paths.then(|| entry.masked_path(TEXT_BYTES)).flatten();
+    exchange.authority = kept(&text(&entry.request.authority));
+    exchange.trace.request_id = request_id(entry);
+}
+
+/// `x-request-id`, as far as it is kept.
+pub(super) fn request_id(entry: &Entry) -> Option<String> {
+    kept(&text(&entry.request.id))
+}
+
+fn kept(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| bounded(text))
 }
 
 fn protocol(entry: &Entry) -> Protocol {
@@ -143,7 +146,7 @@ pub(super) fn is_failure_of_upstream(entry: &Entry) -> bool {
 
 /// Whether the upstream has answered: a response may as well be Envoy's own.
 pub(super) fn is_of_upstream(entry: &Entry) -> bool {
-    let details = text(&entry.response.details);
+    let details = &*entry.response.details;
     entry.response.status.is_some()
         && entry.timing.first_upstream_rx_ns.is_some()
         && (details.is_empty() || details == VIA_UPSTREAM)

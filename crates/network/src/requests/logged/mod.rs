@@ -26,15 +26,16 @@ use profiler_model::{
 use profiler_protocols::{Exchange, Protocol};
 
 use super::{
+    digest::digest,
     event::Drawn,
-    observed_request::{Moved, ObservedRequest, request_id},
+    observed_request::{Moved, ObservedRequest},
     operations::{Counted, Operations, Rows, Sampling, spoken},
     samples::Samples,
     timeline::Timeline,
     tracker::TrackerOptions,
 };
 use envoy::Envoy;
-use exchange::Halves;
+use exchange::{Halves, add_texts};
 use hops::{HopId, Hops};
 use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
 
@@ -150,7 +151,7 @@ impl LogTracker {
             return;
         }
         let (pid, namespace) = (envoy.process.pid.unwrap_or(0), envoy.namespace);
-        let Halves { inner, outer } = Halves::of(entry, self.epoch_ns, self.raw_paths);
+        let Halves { inner, outer } = Halves::of(entry, self.epoch_ns);
         let protocol = inner.protocol;
         let addresses = &entry.addresses;
         // Behind a proxy the client's own address may come from a header: that one is not at the other end.
@@ -179,7 +180,7 @@ impl LogTracker {
             (self.reports, times(&inner)),
         ) {
             self.hops.learn(hop, spoken(protocol), || greeting(entry));
-            self.see(hop, SeenBy::Server, pid, inner);
+            self.see(hop, (SeenBy::Server, pid), inner, entry);
         }
         if let Some(outer) = outer {
             let ends = [&addresses.upstream_local, &addresses.upstream_remote];
@@ -189,12 +190,18 @@ impl LogTracker {
                 (SeenBy::Client, id),
                 (self.reports, times(&outer)),
             ) {
-                self.see(hop, SeenBy::Client, pid, outer);
+                self.see(hop, (SeenBy::Client, pid), outer, entry);
             }
         }
     }
 
-    fn see(&mut self, hop: HopId, seen_by: SeenBy, pid: u32, exchange: Exchange) {
+    fn see(
+        &mut self,
+        hop: HopId,
+        (seen_by, pid): (SeenBy, u32),
+        exchange: Exchange,
+        entry: &Entry,
+    ) {
         let moved = Moved {
             pid,
             tid: None,
@@ -210,16 +217,17 @@ impl LogTracker {
             answer: Some(moved),
             exchange,
         };
-        let seen = Seen { hop, request };
+        let mut seen = Seen { hop, request };
         let is_settled = self.hops.is_settled(hop, self.reports, PATIENCE);
         if is_settled && !self.samples.keeps_all() {
-            self.count(seen);
+            self.count(seen, Some(entry));
             return;
         }
+        add_texts(&mut seen.request.exchange, entry, self.raw_paths);
         if self.waiting.len() >= MAX_WAITING
             && let Some((_, oldest)) = self.waiting.pop_front()
         {
-            self.count(oldest);
+            self.count(oldest, None);
         }
         self.waiting.push_back((self.reports, seen));
     }
@@ -242,7 +250,7 @@ impl LogTracker {
                 place: Place::new(pid?, seen_by, client.socket()?),
                 begin_ns: exchange.begin_ns,
                 end_ns: exchange.end_ns,
-                request_id: request_id(exchange),
+                request_id: exchange::request_id(entry).as_ref().map(digest),
             };
             Some((end, Joined::default()))
         };
@@ -301,8 +309,8 @@ impl LogTracker {
         }
     }
 
-    /// Counts a request where it belongs by now.
-    fn count(&mut self, seen: Seen) {
+    /// Counts a request where it belongs by now. `entry` is the one that it is of, if it has no texts yet.
+    fn count(&mut self, seen: Seen, entry: Option<&Entry>) {
         let Seen { hop, mut request } = seen;
         let envoys = &self.envoys;
         let process = |id: EnvoyId| Some(envoys.get(id.0)?.process.clone());
@@ -328,7 +336,12 @@ impl LogTracker {
             }
         }
         self.timeline.add(&settled.edge, &request);
-        self.samples.add(&settled.edge, request);
+        if self.samples.wants(&settled.edge, &request) {
+            if let Some(entry) = entry {
+                add_texts(&mut request.exchange, entry, self.raw_paths);
+            }
+            self.samples.add(&settled.edge, request);
+        }
     }
 
     /// Ends of connections of which it is not known which processes they are: each a few times, and all of them at the end (`is_last`).
@@ -373,7 +386,7 @@ impl LogTracker {
             // Where all are kept they are in their order, about.
             let is_next = !self.samples.keeps_all() || self.reports - since >= PATIENCE;
             if is_next && self.hops.is_settled(seen.hop, self.reports, PATIENCE) {
-                self.count(seen);
+                self.count(seen, None);
             } else {
                 self.waiting.push_back((since, seen));
             }
@@ -387,7 +400,7 @@ impl LogTracker {
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
         while let Some((_, seen)) = self.waiting.pop_front() {
-            self.count(seen);
+            self.count(seen, None);
         }
         self.join(true);
         self.rows(now_ns)

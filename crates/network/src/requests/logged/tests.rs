@@ -235,6 +235,36 @@ fn a_request_is_two_hops_and_what_lies_between() {
     }
 }
 
+/// Texts that nothing is counted by are made where they are kept.
+#[test]
+fn samples_have_their_texts_whether_they_waited_or_not() {
+    let mut tracker = tracker();
+    let envoy = tracker.envoy(process(2), String::new(), None);
+    let entry = |id: &'static [u8]| {
+        let mut entry = through_first(0);
+        entry.request.id = Bytes::from_static(id);
+        entry.request.authority = Bytes::from_static(b"shop");
+        entry
+    };
+    tracker.take(envoy, &entry(b"one"), u64::MAX);
+    while counted(&tracker.table(BEGIN + SECOND)) < 2 {}
+    tracker.take(envoy, &entry(b"two"), u64::MAX);
+    // It waits no more.
+    let table = tracker.table(BEGIN + SECOND);
+    assert_eq!(counted(&table), 4);
+    let samples = table.samples.iter().map(|sample| &sample.exchange);
+    let mut ids: Vec<_> = samples
+        .clone()
+        .map(|exchange| exchange.trace.request_id.as_deref())
+        .collect();
+    ids.sort_unstable();
+    let expected = ["one", "one", "two", "two"];
+    assert_eq!(ids, expected.map(Some));
+    let authorities = samples.clone().map(|exchange| &exchange.authority);
+    assert!(authorities.flatten().all(|authority| authority == "shop"));
+    assert!(samples.clone().all(|exchange| exchange.path.is_none()));
+}
+
 #[test]
 fn a_call_of_grpc_has_its_own_status_on_both_hops() {
     let mut tracker = tracker();
