@@ -11,7 +11,7 @@ use profiler_access_logs::{Address as Logged, text};
 use profiler_model::{Address, EdgeKey, Endpoint, SeenBy, Spread, TlsSeen};
 use profiler_protocols::Protocol;
 
-use super::EnvoyId;
+use super::{EnvoyId, PATIENCE};
 use crate::requests::{
     digest::digest, facts::unix_end, operations::Counted, shared_edge::SharedEdge,
 };
@@ -158,6 +158,16 @@ struct Hop {
     first_ns: [u64; 2],
 }
 
+/// A connection as it is when a request of it has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    pub(super) hop: HopId,
+    /// The client's end.
+    pub(super) client: SocketAddr,
+    /// See [`Hop::is_settled`].
+    pub(super) is_settled: bool,
+}
+
 /// What the kernel says of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketNow {
@@ -185,6 +195,17 @@ pub(super) struct Connections {
 }
 
 impl Hop {
+    /// Whether nothing more can be learnt of the connection: its other end is known, or `patience` is over and that end was looked for in vain.
+    /// A busy node is looked at rarely.
+    fn is_settled(&self, reports: u64, patience: u64) -> bool {
+        if self.is_known || self.counted.is_some() {
+            return true;
+        }
+        let age = reports - self.met;
+        let is_answered = || self.asked.is_some_and(|asked| reports >= asked + ANSWERED);
+        age >= MOST_PATIENCE || age >= patience && (is_answered() || self.unknown_end().is_none())
+    }
+
     /// The end whose process is not known and can be looked for: whether it is the client's, its address, and that of the Envoy.
     fn unknown_end(&self) -> Option<(bool, SocketAddr, SocketAddr)> {
         let (client, server) = (self.key.client.socket()?, self.key.server.socket()?);
@@ -261,7 +282,7 @@ impl Hops {
         namespace: Option<u64>,
         (side, id): (SeenBy, EnvoyId),
         (reports, times): (u64, [u64; 2]),
-    ) -> Option<HopId> {
+    ) -> Option<Met> {
         let (client, server) = (End::of(client), End::of(server));
         let is_everywhere = |end: &End| end.ip().is_none_or(|ip| ip.is_loopback());
         let key = Key {
@@ -303,7 +324,11 @@ impl Hops {
         if *own != Side::Envoy(id) {
             *own = Side::Envoy(id);
         }
-        Some(HopId(hash))
+        Some(Met {
+            hop: HopId(hash),
+            client: hop.key.client.socket().unwrap_or_else(|| unix_end(0)),
+            is_settled: hop.is_settled(reports, PATIENCE),
+        })
     }
 
     /// What the server's end says of the connection.
@@ -321,25 +346,10 @@ impl Hops {
         }
     }
 
-    /// The client's end.
-    pub(super) fn client(&self, hop: HopId) -> SocketAddr {
-        let hop = self.kept.get(&hop.0);
-        let client = hop.and_then(|hop| hop.key.client.socket());
-        client.unwrap_or_else(|| unix_end(0))
-    }
-
-    /// Whether nothing more can be learnt of the connection: its other end is known, or `patience` is over and that end was looked for in vain.
-    /// A busy node is looked at rarely.
+    /// [`Hop::is_settled`] of a connection; one that is forgotten is.
     pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
-        self.kept.get(&hop.0).is_none_or(|hop| {
-            if hop.is_known || hop.counted.is_some() {
-                return true;
-            }
-            let age = reports - hop.met;
-            let is_answered = || hop.asked.is_some_and(|asked| reports >= asked + ANSWERED);
-            age >= MOST_PATIENCE
-                || age >= patience && (is_answered() || hop.unknown_end().is_none())
-        })
+        let hop = self.kept.get(&hop.0);
+        hop.is_none_or(|hop| hop.is_settled(reports, patience))
     }
 
     /// What a request that this side has seen is counted as. The first one fixes the edge, and the side at which requests count: that of

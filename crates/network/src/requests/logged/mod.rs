@@ -36,7 +36,7 @@ use super::{
 };
 use envoy::Envoy;
 use exchange::{Halves, add_texts};
-use hops::{HopId, Hops};
+use hops::{HopId, Hops, Met};
 use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
 
 pub use hops::{OtherEnd, OwnSocket, SocketNow, UnknownEnd};
@@ -173,35 +173,35 @@ impl LogTracker {
         ];
         self.look_for(id, entry, answered);
         let ends = [client, &addresses.downstream_local];
-        if let Some(hop) = self.hops.of(
+        if let Some(met) = self.hops.of(
             ends,
             namespace,
             (SeenBy::Server, id),
             (self.reports, times(&inner)),
         ) {
-            self.hops.learn(hop, spoken(protocol), || greeting(entry));
-            self.see(hop, (SeenBy::Server, pid), inner, entry);
+            self.hops
+                .learn(met.hop, spoken(protocol), || greeting(entry));
+            self.see(met, (SeenBy::Server, pid), inner, entry);
         }
         if let Some(outer) = outer {
             let ends = [&addresses.upstream_local, &addresses.upstream_remote];
-            if let Some(hop) = self.hops.of(
+            if let Some(met) = self.hops.of(
                 ends,
                 namespace,
                 (SeenBy::Client, id),
                 (self.reports, times(&outer)),
             ) {
-                self.see(hop, (SeenBy::Client, pid), outer, entry);
+                self.see(met, (SeenBy::Client, pid), outer, entry);
             }
         }
     }
 
-    fn see(
-        &mut self,
-        hop: HopId,
-        (seen_by, pid): (SeenBy, u32),
-        exchange: Exchange,
-        entry: &Entry,
-    ) {
+    fn see(&mut self, met: Met, (seen_by, pid): (SeenBy, u32), exchange: Exchange, entry: &Entry) {
+        let Met {
+            hop,
+            client,
+            is_settled,
+        } = met;
         let moved = Moved {
             pid,
             tid: None,
@@ -212,13 +212,12 @@ impl LogTracker {
             seen_by,
             drawn: Drawn::ALL,
             tls: false,
-            client: self.hops.client(hop),
+            client,
             begin: moved,
             answer: Some(moved),
             exchange,
         };
         let mut seen = Seen { hop, request };
-        let is_settled = self.hops.is_settled(hop, self.reports, PATIENCE);
         if is_settled && !self.samples.keeps_all() {
             self.count(seen, Some(entry));
             return;
