@@ -241,7 +241,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("lifecycle", Beside, 90, None, ROOT_AND_AGENT, "restarts, crashes and second agents"),
     integration!("checkup", Beside, 120, None, MESH, "check-ups of a sidecar: requests, configuration, CPU time, the command diagnose"),
     integration!("demo", Beside, 120, None, MESH, "the demo leaves nothing behind, however it ends"),
-    integration!("access-logs", Beside, 150, BUSY, ACCESS_LOGS, "access logs of three releases of Envoy: every request once, and what is missing"),
+    integration!("access-logs", Beside, 200, BUSY, ACCESS_LOGS, "access logs of three releases of Envoy: every request once, and what is missing"),
     integration!("access-log-lines", Beside, 60, BUSY, ACCESS_LOGS, "messages of three releases of Envoy, entry by entry against its own file"),
     integration!("access-log-mesh", Beside, 60, None, MESH, "access logs of both sidecars of the mesh: each request once on each hop"),
     integration!("access-log", Beside, 90, None, MESH, "what writing the access log costs a real Envoy, seen off the CPU"),
