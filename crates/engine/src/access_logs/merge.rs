@@ -2,18 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use profiler_model::{EdgeKey, Operation, RequestEdge, RequestSpan, RequestTable, RequestTimeline};
+use profiler_model::{
+    Address, EdgeKey, Operation, RequestEdge, RequestSpan, RequestTable, RequestTimeline,
+};
 
 /// Puts both together. Requests at a socket of an Envoy that reports its requests itself are left to its access log.
 ///
 /// Over time, requests of sockets count where their edge has a series of its own. At the end (`is_last`) all entries have come: what sockets
-/// show beyond them has none. `own` is the agent's process: Envoys send their logs to it, and it asks them for their counters.
-pub(super) fn merge(
-    sockets: RequestTable,
-    logged: RequestTable,
-    own: u32,
-    is_last: bool,
-) -> RequestTable {
+/// show beyond them has none.
+pub(super) fn merge(sockets: RequestTable, logged: RequestTable, is_last: bool) -> RequestTable {
     let mut told = logged.logged.unwrap_or_default();
     let reporting = told.envoys.iter().filter(|envoy| envoy.requests > 0);
     let pids: HashSet<u32> = reporting.filter_map(|envoy| envoy.process.pid).collect();
@@ -25,8 +22,9 @@ pub(super) fn merge(
     // Where edges of sockets go; those that are told are not kept.
     let mut places: HashMap<u32, u32> = HashMap::new();
     let mut edges: Vec<RequestEdge> = Vec::new();
-    let of_logs = requests(&logged.edges, &logged.operations, (&pids, &keys), own);
-    for (side, seen) in requests(&sockets.edges, &sockets.operations, (&pids, &keys), own) {
+    let telling = Telling::new(&pids, &logged.edges);
+    let of_logs = telling.requests(&logged.edges, &logged.operations);
+    for (side, seen) in telling.requests(&sockets.edges, &sockets.operations) {
         let twice = seen.min(of_logs.get(&side).copied().unwrap_or(0));
         told.seen_twice += twice;
         if is_last && sockets.counters.sampled_one_of <= 1 {
@@ -104,31 +102,69 @@ enum Side<'a> {
     Over(&'a EdgeKey),
 }
 
-/// Requests into processes that report, and out of them: where both ends of a hop are some of them, at the server's.
-fn requests<'a>(
-    edges: &'a [RequestEdge],
-    operations: &[Operation],
-    (pids, keys): (&HashSet<u32>, &HashSet<&EdgeKey>),
-    own: u32,
-) -> HashMap<Side<'a>, u64> {
-    let mut sums = HashMap::new();
-    for operation in operations {
-        let place = operation.edge.and_then(|place| usize::try_from(place).ok());
-        let Some(edge) = place.and_then(|place| edges.get(place)) else {
-            continue;
-        };
-        let [client, server] = edge.key.ends().map(|end| end.pid);
-        let is_told = |pid: &u32| pids.contains(pid);
-        let side = match (server.filter(is_told), client.filter(is_told)) {
-            _ if [client, server].contains(&Some(own)) => continue,
-            (Some(pid), _) => Side::Into(pid),
-            (None, Some(pid)) => Side::OutOf(pid),
-            (None, None) if keys.contains(&edge.key) => Side::Over(&edge.key),
-            (None, None) => continue,
-        };
-        *sums.entry(side).or_default() += operation.tally.count;
+/// Of what access logs tell.
+#[derive(Debug)]
+struct Telling<'a> {
+    pids: &'a HashSet<u32>,
+    /// Ports at which these processes are asked: a listener may have no access log, and the admin interface has none.
+    ports: HashSet<(u32, Option<u16>)>,
+    /// What they ask, without where they send their logs.
+    upstreams: HashSet<(u32, &'a Address, Option<u16>)>,
+    keys: HashSet<&'a EdgeKey>,
+}
+
+impl<'a> Telling<'a> {
+    fn new(pids: &'a HashSet<u32>, edges: &'a [RequestEdge]) -> Self {
+        let keys = || edges.iter().map(|edge| &edge.key);
+        let told = |pid: Option<u32>| pid.filter(|pid| pids.contains(pid));
+        let ports = keys().filter_map(|key| Some((told(key.server.pid)?, key.server_port)));
+        let upstreams = keys().filter_map(|key| {
+            let client = told(key.client.pid)?;
+            Some((client, &key.server.address, key.server_port))
+        });
+        Self {
+            pids,
+            ports: ports.collect(),
+            upstreams: upstreams.collect(),
+            keys: keys().collect(),
+        }
     }
-    sums
+
+    /// Where both ends of a hop report it is at the server's. `None`: nothing tells of it.
+    fn side<'k>(&self, key: &'k EdgeKey) -> Option<Side<'k>> {
+        let [client, server] = key.ends().map(|end| end.pid);
+        let is_told = |pid: &u32| self.pids.contains(pid);
+        if let Some(pid) = server.filter(is_told) {
+            let asked = key.original_destination.map(|(_, port)| port);
+            let mut ports = [key.server_port, asked].into_iter();
+            let is_logged = ports.any(|port| self.ports.contains(&(pid, port)));
+            return is_logged.then_some(Side::Into(pid));
+        }
+        if let Some(pid) = client.filter(is_told) {
+            let upstream = (pid, &key.server.address, key.server_port);
+            return self
+                .upstreams
+                .contains(&upstream)
+                .then_some(Side::OutOf(pid));
+        }
+        self.keys.contains(key).then_some(Side::Over(key))
+    }
+
+    fn requests<'k>(
+        &self,
+        edges: &'k [RequestEdge],
+        operations: &[Operation],
+    ) -> HashMap<Side<'k>, u64> {
+        let mut sums = HashMap::new();
+        for operation in operations {
+            let place = operation.edge.and_then(|place| usize::try_from(place).ok());
+            let edge = place.and_then(|place| edges.get(place));
+            if let Some(side) = edge.and_then(|edge| self.side(&edge.key)) {
+                *sums.entry(side).or_default() += operation.tally.count;
+            }
+        }
+        sums
+    }
 }
 
 fn next(edges: &[RequestEdge]) -> u32 {

@@ -61,9 +61,6 @@ fn spans(counts: &[u64]) -> Vec<RequestSpan> {
     counts.iter().map(span).collect()
 }
 
-/// No process of the tables.
-const AGENT: u32 = 77;
-
 fn of_sockets() -> RequestTable {
     RequestTable {
         edges: vec![
@@ -135,7 +132,7 @@ fn of_logs() -> RequestTable {
 
 #[test]
 fn each_request_counts_once_and_where_it_comes_from_is_known() {
-    let table = merge(of_sockets(), of_logs(), AGENT, true);
+    let table = merge(of_sockets(), of_logs(), true);
     let counts: Vec<_> = table
         .operations
         .iter()
@@ -160,32 +157,38 @@ fn each_request_counts_once_and_where_it_comes_from_is_known() {
     assert_eq!(told.without_entry, 0);
 }
 
-/// Of the agent's own questions Envoys have no entries, and of the rest only at the end.
+/// Only of listeners that have an access log, and of the rest only at the end.
 #[test]
 fn what_sockets_show_beyond_the_entries_has_none() {
-    for (own, is_last, one_of, expected) in [
-        (AGENT, true, 1, 7),
-        (AGENT, false, 1, 0),
-        (AGENT, true, 8, 0),
-        (1, true, 1, 0),
+    for (port, is_last, one_of, expected) in [
+        (80, true, 1, (104, 7)),
+        (80, false, 1, (104, 0)),
+        (80, true, 8, (104, 0)),
+        (9901, true, 1, (3, 0)),
     ] {
         let mut sockets = of_sockets();
+        sockets.edges[0].key.server_port = Some(port);
         sockets.operations[0].tally.count = 108;
         sockets.counters.sampled_one_of = one_of;
-        let table = merge(sockets, of_logs(), own, is_last);
+        let table = merge(sockets, of_logs(), is_last);
         let told = table.logged.unwrap();
-        assert_eq!(
-            told.without_entry, expected,
-            "{own}, {is_last}, 1 of {one_of}"
-        );
-        let twice = if own == 1 { 3 } else { 104 };
-        assert_eq!(told.seen_twice, twice);
+        let found = (told.seen_twice, told.without_entry);
+        assert_eq!(found, expected, "{port}, {is_last}, 1 of {one_of}");
     }
+    // The connection was redirected to a port that no entry has.
+    let mut sockets = of_sockets();
+    let key = &mut sockets.edges[0].key;
+    key.server_port = Some(15_006);
+    key.original_destination = Some(([10, 0, 0, 1].into(), 80));
+    assert_eq!(
+        merge(sockets, of_logs(), true).logged.unwrap().seen_twice,
+        103
+    );
 }
 
 #[test]
 fn series_of_both_have_one_width() {
-    let table = merge(of_sockets(), of_logs(), AGENT, true);
+    let table = merge(of_sockets(), of_logs(), true);
     let timeline = &table.timeline;
     assert_eq!(timeline.width_ns, 2_000_000_000);
     let counts = |spans: &[RequestSpan]| spans.iter().map(|span| span.count).collect::<Vec<_>>();

@@ -382,7 +382,7 @@ impl Reading {
         let sockets = self.sockets.as_ref();
         let requests = match sockets.and_then(|sockets| sockets.newest.as_ref()) {
             Some(newest) => Requests {
-                table: merge(newest.table.clone(), logged, std::process::id(), is_last),
+                table: merge(newest.table.clone(), logged, is_last),
                 edges: newest.edges.clone(),
                 at_sockets: Vec::new(),
             },

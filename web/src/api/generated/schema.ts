@@ -1886,8 +1886,8 @@ export interface components {
             readonly seen_twice: number;
             /**
              * Format: int64
-             * @description Requests that sockets of these Envoys show and no entry tells of: the listener has no access log, or the entry was lost. No operation
-             *     has them. Known at the end of the task, where all connections were captured.
+             * @description Requests that sockets show at these Envoys' listeners and to their upstreams, and of which no entry tells: it was lost, or not all of them
+             *     are logged. No operation has them. Known at the end of the task, where all connections were captured.
              */
             readonly without_entry: number;
         };
