@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A stage begins where the one before takes more than its share, and ends where that one would take clearly less: by what an entry
-//! costs there, which is measured, and by how many come. Reading a part of each entry is no stage: decoding all of one takes less than
-//! a microsecond (docs/access-logs.md), of which it would save a part.
+//! costs there, which is measured, and by how many come. Reading a part of each entry is no stage: decoding is less than half of
+//! what an entry costs (docs/access-logs.md), of which it would save a part.
 
 use std::time::{Duration, Instant};
 
