@@ -246,7 +246,8 @@ impl Finder {
 #[derive(Debug)]
 enum Filter {
     Everybody,
-    Some(Targets),
+    /// Of processes by their pids one that has ended is known as well.
+    Some(Targets, Vec<u32>),
     /// Those of a network namespace, by its path.
     Namespace(String),
 }
@@ -256,11 +257,13 @@ impl Filter {
         match target {
             Target::All => Self::Everybody,
             Target::NetworkNamespace(path) => Self::Namespace(path),
-            Target::Pids(_)
-            | Target::Container(_)
-            | Target::Pod(_)
-            | Target::Cgroup(_)
-            | Target::Comm(_) => Self::Some(Targets::new(target)),
+            Target::Pids(ref pids) => {
+                let pids = pids.clone();
+                Self::Some(Targets::new(target), pids)
+            }
+            Target::Container(_) | Target::Pod(_) | Target::Cgroup(_) | Target::Comm(_) => {
+                Self::Some(Targets::new(target), Vec::new())
+            }
         }
     }
 
@@ -298,7 +301,11 @@ impl Filter {
     ) -> bool {
         match self {
             Self::Everybody => true,
-            Self::Some(targets) => process.is_some_and(|key| {
+            Self::Some(targets, pids) => process.is_some_and(|key| {
+                let has_ended = table.get(key.pid).is_none();
+                if has_ended && pids.contains(&key.pid) {
+                    return true;
+                }
                 let found = targets.find(table);
                 let keys: HashSet<ProcessKey> = found.iter().map(|process| process.key).collect();
                 keys.contains(&key)
@@ -324,6 +331,23 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         panic!("no answer");
+    }
+
+    /// It has sent entries, and ended before it was looked for.
+    #[test]
+    fn a_process_of_the_target_that_has_ended_is_found() {
+        let table = ProcessTable::new();
+        table.refresh();
+        // Beyond what Linux gives.
+        let gone = ProcessKey {
+            pid: 5_000_000,
+            start_ticks: 7,
+        };
+        for (pids, is_found) in [(vec![gone.pid], true), (vec![1], false)] {
+            let mut filter = Filter::new(Target::Pids(pids));
+            let found = filter.find(&Owner::Process(gone), &table);
+            assert_eq!(found.is_some(), is_found);
+        }
     }
 
     #[test]
