@@ -437,8 +437,8 @@ fn access_logs_status() {
     let count = check(&status, |status: AccessLogStatus| {
         access_log_table(&status, 1)
     });
-    // The address; program, pod, node id and reason of the one; node id and peer of the claimed one.
-    assert_eq!(count, 7);
+    // The address and the failure; program, pod, node id and reason of the one; node id and peer of the claimed one.
+    assert_eq!(count, 8);
 }
 
 /// A profile of one sample in a file without names.

@@ -66,7 +66,7 @@ fn without_envoys_it_says_what_to_do() {
         &[
             "access logs are received on 0.0.0.0:7118",
             "connections refused because there were too many: 1,234",
-            "connections that failed before anything was received: 2, the newest from 10.0.0.7:1: it does not speak TLS\\u{1b}[0m",
+            "connections that failed before anything was received: 2, the newest from 10.0.0.7:1: it does not speak TLS\\x1b[0m",
             "no Envoy has sent any: `profiler-agent access-logs snippet --for envoy|istio|envoy-gateway --address HOST:PORT` \
              prints what to configure, with the agent's address as Envoys reach it",
         ],

@@ -121,7 +121,8 @@ async fn an_address_in_use_is_an_error_before_the_results_are_opened() {
         refused(address, data.path()),
         format!(
             "receive access logs on {address}: Address already in use (os error 98); \
-             choose another address with --access-logs"
+             where another agent receives them already, ask that one for a task of requests, or stop it; else choose another \
+             address with --access-logs"
         )
     );
     let left: Vec<_> = std::fs::read_dir(data.path()).unwrap().collect();
