@@ -569,10 +569,16 @@ fn requests_that_sockets_see_as_well_count_once() {
     );
 }
 
-/// An agent that receives nothing says so.
 /// An Envoy that is killed has not sent its newest entries. Sockets have seen the requests, and it is said that they have none.
 #[test]
 fn what_an_envoy_has_not_sent_when_it_dies_is_said() {
+    // It sends each second: all may have been sent just before it is killed.
+    let is_said = (0..4).any(|_| without_entry_of_a_killed_envoy() > 0);
+    assert!(is_said, "every entry was sent, four times");
+}
+
+/// Requests of which no entry tells, after all that is known of the others was checked.
+fn without_entry_of_a_killed_envoy() -> u64 {
     const SENT: u32 = 100;
     const LAST: u64 = 40;
     let scene = Scene::new();
@@ -588,15 +594,14 @@ fn what_an_envoy_has_not_sent_when_it_dies_is_said() {
     }
     envoy.kill().unwrap();
     let result = requests_of(&scene.agent, &id);
-    let counted = operations(&result, "server", pid).1 + operations(&result, "client", pid).1;
+    let [came, went] = ["server", "client"].map(|end| operations(&result, end, pid).1);
     let logs = &result["access_logs"];
     let of = |name: &str| logs[name].as_u64().unwrap();
-    // Both hops of each; some of the last may have been sent.
-    assert!(counted >= 2 * u64::from(SENT), "{result:#}");
-    assert!(of("without_entry") > 0, "{result:#}");
-    assert_eq!(of("seen_twice"), counted, "{result:#}");
-    let all = 2 * (u64::from(SENT) + LAST);
-    assert_eq!(of("seen_twice") + of("without_entry"), all, "{result:#}");
+    assert!(came >= u64::from(SENT), "{result:#}");
+    assert_eq!(of("seen_twice"), came + went, "{result:#}");
+    let all = u64::from(SENT) + LAST;
+    assert_eq!(came + of("without_entry"), all, "{result:#}");
+    of("without_entry")
 }
 
 /// One who speaks TLS where it is not expected is counted, with what is wrong; one who only connects is not.
@@ -620,6 +625,7 @@ fn who_fails_to_connect_is_counted() {
     assert!(newest.starts_with("127.0.0.1:"), "{newest}");
 }
 
+/// An agent that receives nothing says so.
 #[test]
 fn a_task_without_access_logs_says_what_to_do() {
     let agent = Agent::start().unwrap();

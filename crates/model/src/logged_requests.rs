@@ -17,7 +17,7 @@ pub struct LoggedRequests {
     pub envoys: Vec<LoggingEnvoy>,
     /// Requests that were seen at sockets as well. They are counted once, as the access log has them.
     pub seen_twice: u64,
-    /// Requests that sockets show at these Envoys' listeners and to their upstreams, and of which no entry tells: it was lost, or not all of them
+    /// Requests into these Envoys that sockets show at listeners with an access log, and of which no entry tells: it was lost, or not all of them
     /// are logged. In no operation. Known at the end of the task, where all connections were captured.
     pub without_entry: u64,
     /// Entries that came faster than they could be read.

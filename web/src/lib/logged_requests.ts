@@ -173,7 +173,7 @@ export function loggedQuality(logged: LoggedRequests): QualityPart[] {
       title: "Without an entry",
       text: plural(without_entry, "request"),
       detail:
-        "Sockets of these Envoys show them and no entry tells of them: it was lost, or not all of them are logged. No operation has them.",
+        "Sockets show them at these Envoys and no entry tells of them: it was lost, or not all of them are logged. No operation has them.",
       poor: true,
     });
   if (of_other_envoys > 0)

@@ -50,7 +50,7 @@ pub(super) fn text(table: &RequestTable) -> Text {
         ),
         (
             *without_entry,
-            "requests at sockets of these Envoys have no entry and are not counted: it was lost, or not all of them are logged",
+            "requests into these Envoys have no entry and are not counted: it was lost, or not all of them are logged",
         ),
         (
             *of_other_envoys,

@@ -2,7 +2,6 @@
 //! look into namespaces and processes. What it is asked are addresses and identities, and no text that Envoys have sent.
 
 use std::{
-    collections::HashSet,
     io,
     sync::mpsc::{Receiver, Sender, channel},
     thread,
@@ -302,13 +301,11 @@ impl Filter {
         match self {
             Self::Everybody => true,
             Self::Some(targets, pids) => process.is_some_and(|key| {
-                let has_ended = table.get(key.pid).is_none();
-                if has_ended && pids.contains(&key.pid) {
-                    return true;
-                }
+                // It reads the table anew.
                 let found = targets.find(table);
-                let keys: HashSet<ProcessKey> = found.iter().map(|process| process.key).collect();
-                keys.contains(&key)
+                let has_ended = || table.get(key.pid).is_none();
+                found.iter().any(|process| process.key == key)
+                    || pids.contains(&key.pid) && has_ended()
             }),
             Self::Namespace(path) => {
                 let place = NamespacePath::parse(path);

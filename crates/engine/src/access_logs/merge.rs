@@ -8,9 +8,13 @@ use profiler_model::{
 
 /// Puts both together. Requests at a socket of an Envoy that reports its requests itself are left to its access log.
 ///
-/// Over time, requests of sockets count where their edge has a series of its own. At the end (`is_last`) all entries have come: what sockets
-/// show beyond them has none.
-pub(super) fn merge(sockets: RequestTable, logged: RequestTable, is_last: bool) -> RequestTable {
+/// Over time, requests of sockets count where their edge has a series of its own. At the end all entries have come: of the requests into
+/// an Envoy that sockets show beyond them there is none. Attempts and health checks of Envoys have none of their own.
+pub(super) fn merge(
+    sockets: RequestTable,
+    logged: RequestTable,
+    end: Option<&Late>,
+) -> RequestTable {
     let mut told = logged.logged.unwrap_or_default();
     let reporting = told.envoys.iter().filter(|envoy| envoy.requests > 0);
     let pids: HashSet<u32> = reporting.filter_map(|envoy| envoy.process.pid).collect();
@@ -27,8 +31,11 @@ pub(super) fn merge(sockets: RequestTable, logged: RequestTable, is_last: bool) 
     for (side, seen) in telling.requests(&sockets.edges, &sockets.operations) {
         let twice = seen.min(of_logs.get(&side).copied().unwrap_or(0));
         told.seen_twice += twice;
-        if is_last && sockets.counters.sampled_one_of <= 1 {
-            told.without_entry += seen - twice;
+        if let (Some(late), Side::Into(pid)) = (end, side)
+            && sockets.counters.sampled_one_of <= 1
+        {
+            let late = late.get(&pid).copied().unwrap_or(0);
+            told.without_entry += (seen - twice).saturating_sub(late);
         }
     }
     for (place, edge) in (0_u32..).zip(sockets.edges) {
@@ -93,6 +100,9 @@ pub(super) fn merge(sockets: RequestTable, logged: RequestTable, is_last: bool) 
     }
 }
 
+/// Requests into processes that were over after the end, at sockets.
+pub(super) type Late = HashMap<u32, u64>;
+
 /// What requests are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Side<'a> {
@@ -109,7 +119,7 @@ struct Telling<'a> {
     /// Ports at which these processes are asked: a listener may have no access log, and the admin interface has none.
     ports: HashSet<(u32, Option<u16>)>,
     /// What they ask, without where they send their logs.
-    upstreams: HashSet<(u32, &'a Address, Option<u16>)>,
+    upstreams: HashSet<(u32, Address, Option<u16>)>,
     keys: HashSet<&'a EdgeKey>,
 }
 
@@ -120,7 +130,7 @@ impl<'a> Telling<'a> {
         let ports = keys().filter_map(|key| Some((told(key.server.pid)?, key.server_port)));
         let upstreams = keys().filter_map(|key| {
             let client = told(key.client.pid)?;
-            Some((client, &key.server.address, key.server_port))
+            Some((client, key.server.address.clone(), key.server_port))
         });
         Self {
             pids,
@@ -135,17 +145,18 @@ impl<'a> Telling<'a> {
         let [client, server] = key.ends().map(|end| end.pid);
         let is_told = |pid: &u32| self.pids.contains(pid);
         if let Some(pid) = server.filter(is_told) {
-            let asked = key.original_destination.map(|(_, port)| port);
-            let mut ports = [key.server_port, asked].into_iter();
+            let asked = key.original_destination.map(|(_, port)| Some(port));
+            let mut ports = [Some(key.server_port), asked].into_iter().flatten();
             let is_logged = ports.any(|port| self.ports.contains(&(pid, port)));
             return is_logged.then_some(Side::Into(pid));
         }
         if let Some(pid) = client.filter(is_told) {
-            let upstream = (pid, &key.server.address, key.server_port);
-            return self
-                .upstreams
-                .contains(&upstream)
-                .then_some(Side::OutOf(pid));
+            let asked = key.original_destination;
+            let asked = asked.map(|(ip, port)| (pid, Address::Ip(ip), Some(port)));
+            let upstream = (pid, key.server.address.clone(), key.server_port);
+            let mut upstreams = [Some(upstream), asked].into_iter().flatten();
+            let is_logged = upstreams.any(|upstream| self.upstreams.contains(&upstream));
+            return is_logged.then_some(Side::OutOf(pid));
         }
         self.keys.contains(key).then_some(Side::Over(key))
     }

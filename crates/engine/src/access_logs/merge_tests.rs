@@ -132,7 +132,7 @@ fn of_logs() -> RequestTable {
 
 #[test]
 fn each_request_counts_once_and_where_it_comes_from_is_known() {
-    let table = merge(of_sockets(), of_logs(), true);
+    let table = merge(of_sockets(), of_logs(), Some(&Late::new()));
     let counts: Vec<_> = table
         .operations
         .iter()
@@ -160,20 +160,23 @@ fn each_request_counts_once_and_where_it_comes_from_is_known() {
 /// Only of listeners that have an access log, and of the rest only at the end.
 #[test]
 fn what_sockets_show_beyond_the_entries_has_none() {
-    for (port, is_last, one_of, expected) in [
-        (80, true, 1, (104, 7)),
-        (80, false, 1, (104, 0)),
-        (80, true, 8, (104, 0)),
-        (9901, true, 1, (3, 0)),
+    let late = |requests| Some(Late::from([(ENVOY, requests), (5, 99)]));
+    for (port, end, one_of, expected) in [
+        (80, late(0), 1, (104, 7)),
+        (80, late(5), 1, (104, 2)),
+        (80, late(9), 1, (104, 0)),
+        (80, None, 1, (104, 0)),
+        (80, late(0), 8, (104, 0)),
+        (9901, late(0), 1, (3, 0)),
     ] {
         let mut sockets = of_sockets();
         sockets.edges[0].key.server_port = Some(port);
         sockets.operations[0].tally.count = 108;
         sockets.counters.sampled_one_of = one_of;
-        let table = merge(sockets, of_logs(), is_last);
+        let table = merge(sockets, of_logs(), end.as_ref());
         let told = table.logged.unwrap();
         let found = (told.seen_twice, told.without_entry);
-        assert_eq!(found, expected, "{port}, {is_last}, 1 of {one_of}");
+        assert_eq!(found, expected, "{port}, {end:?}, 1 of {one_of}");
     }
     // The connection was redirected to a port that no entry has.
     let mut sockets = of_sockets();
@@ -181,14 +184,17 @@ fn what_sockets_show_beyond_the_entries_has_none() {
     key.server_port = Some(15_006);
     key.original_destination = Some(([10, 0, 0, 1].into(), 80));
     assert_eq!(
-        merge(sockets, of_logs(), true).logged.unwrap().seen_twice,
+        merge(sockets, of_logs(), Some(&Late::new()))
+            .logged
+            .unwrap()
+            .seen_twice,
         103
     );
 }
 
 #[test]
 fn series_of_both_have_one_width() {
-    let table = merge(of_sockets(), of_logs(), true);
+    let table = merge(of_sockets(), of_logs(), Some(&Late::new()));
     let timeline = &table.timeline;
     assert_eq!(timeline.width_ns, 2_000_000_000);
     let counts = |spans: &[RequestSpan]| spans.iter().map(|span| span.count).collect::<Vec<_>>();

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use profiler_clock::{monotonic_ns, monotonic_zero_ns, wall_ns};
-use profiler_model::{EdgeTable, EnvoyLogs, ProcessKey, RequestTable};
+use profiler_model::{EdgeTable, EnvoyLogs, ProcessKey, RequestTable, SeenBy};
 use profiler_network::requests::{EnvoyId, LogTracker, Missing};
 use profiler_recording::{Chunk, Part, Requests, StopHandle};
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ use super::{
     AccessLogs, PERIOD,
     book::Owner,
     lookups::{Answer, Found, Lookups},
-    merge::merge,
+    merge::{Late, merge},
     receiver::{Service, read_again},
     subscribers::{Came, MOST_WAITING, Subscription},
 };
@@ -42,6 +42,8 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 const LAST_ANSWER: Duration = Duration::from_secs(1);
 /// How often the sockets of Envoys' connections are looked at.
 const SOCKETS_EVERY: Duration = Duration::from_secs(5);
+/// An Envoy and its sockets may differ by so much in when a request was over.
+const BORDER_NS: u64 = 10_000_000;
 /// Messages that are kept until it is known whose they are. Those that are more are nobody's.
 const MOST_UNKNOWN: usize = 1_024;
 /// Their memory.
@@ -93,6 +95,8 @@ pub(super) struct Reading {
     lookups: Lookups,
     subscription: Subscription,
     sockets: Option<Sockets>,
+    /// Requests at sockets that were over behind the end, or just before.
+    late: Late,
     tracker: LogTracker,
     /// What was missing of each Envoy when the task began.
     before: BTreeMap<ProcessKey, Missing>,
@@ -122,6 +126,7 @@ impl Reading {
             lookups,
             subscription,
             sockets,
+            late: Late::new(),
             tracker,
             until_ns: u64::MAX,
             waiting: VecDeque::new(),
@@ -343,6 +348,13 @@ impl Reading {
         self.target_ended |= chunk.target_ended;
         if let (Some(sockets), Part::Requests(mut requests)) = (&mut self.sockets, chunk.part) {
             let at_sockets = std::mem::take(&mut requests.at_sockets);
+            let end_ns = self.until_ns.saturating_sub(BORDER_NS);
+            for seen in &at_sockets {
+                let over_ns = seen.end_ns.saturating_add(monotonic_zero_ns());
+                if seen.seen_by == SeenBy::Server && over_ns > end_ns {
+                    *self.late.entry(seen.pid).or_default() += 1;
+                }
+            }
             self.tracker.at_sockets(at_sockets, monotonic_zero_ns());
             sockets.newest = Some(requests);
         }
@@ -382,7 +394,7 @@ impl Reading {
         let sockets = self.sockets.as_ref();
         let requests = match sockets.and_then(|sockets| sockets.newest.as_ref()) {
             Some(newest) => Requests {
-                table: merge(newest.table.clone(), logged, is_last),
+                table: merge(newest.table.clone(), logged, is_last.then_some(&self.late)),
                 edges: newest.edges.clone(),
                 at_sockets: Vec::new(),
             },

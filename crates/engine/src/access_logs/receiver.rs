@@ -80,8 +80,8 @@ struct Shared {
 
 impl Shared {
     /// A connection has failed before anything was received; one that has only ended was a probe.
-    fn fail(&self, peer: SocketAddr, error: &io::Error) {
-        let Some(why) = failure(error) else {
+    fn fail(&self, peer: SocketAddr, error: &io::Error, how: &str) {
+        let Some(why) = failure(error, how) else {
             return;
         };
         let failed = {
@@ -97,8 +97,8 @@ impl Shared {
     }
 }
 
-/// What was wrong with a connection, and what to do. `None`: it has ended, which is nothing wrong.
-fn failure(error: &io::Error) -> Option<String> {
+/// What was wrong with a connection that is served like this, and what to do. `None`: it has ended, which is nothing wrong.
+fn failure(error: &io::Error, how: &str) -> Option<String> {
     let inner = error.get_ref();
     match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidMessage(_)) => {
@@ -118,7 +118,7 @@ fn failure(error: &io::Error) -> Option<String> {
     let is_foreign = is_foreign.and_then(std::error::Error::source);
     is_foreign
         .is_some_and(|source| source.to_string().contains("protocol error"))
-        .then(|| "it does not speak HTTP/2 without TLS, as is expected here".to_owned())
+        .then(|| format!("it does not speak HTTP/2 {how}, as is expected here"))
 }
 
 /// Accepts connections until the runtime ends. Clients show certificates that `tls` trusts, where there is one.
@@ -164,14 +164,14 @@ async fn connection(
     let (number, done) = match tls {
         None => {
             let number = open();
-            let done = serve_connection(stream, (number, peer), &shared).await;
+            let done = serve_connection(stream, (number, peer, "without TLS"), &shared).await;
             (number, done)
         }
         Some(tls) => {
             let accepted = timeout(HANDSHAKE, tls.accept(stream)).await?;
-            let stream = accepted.inspect_err(|error| shared.fail(peer, error))?;
+            let stream = accepted.inspect_err(|error| shared.fail(peer, error, "in TLS"))?;
             let number = open();
-            let done = serve_connection(stream, (number, peer), &shared).await;
+            let done = serve_connection(stream, (number, peer, "in TLS"), &shared).await;
             (number, done)
         }
     };
@@ -181,7 +181,7 @@ async fn connection(
 
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    (number, peer): (u64, SocketAddr),
+    (number, peer, how): (u64, SocketAddr, &str),
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
@@ -217,7 +217,7 @@ async fn serve_connection(
     if let Err(error) = &done
         && !has_called()
     {
-        shared.fail(peer, error);
+        shared.fail(peer, error, how);
     }
     done
 }
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_connection_is_said_and_what_to_do() {
-        let tls = |error| failure(&io::Error::new(io::ErrorKind::InvalidData, error));
+        let tls = |error| failure(&io::Error::new(io::ErrorKind::InvalidData, error), "in TLS");
         let message = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         assert!(tls(message).unwrap().contains("does not speak TLS"));
         let certificate = rustls::Error::NoCertificatesPresented;
@@ -535,7 +535,7 @@ mod tests {
         let other = rustls::Error::General("x".to_owned());
         assert_eq!(tls(other), Some("TLS: unexpected error: x".to_owned()));
         let ended = io::Error::from(io::ErrorKind::UnexpectedEof);
-        assert_eq!(failure(&ended), None);
+        assert_eq!(failure(&ended, "in TLS"), None);
     }
 
     #[test]

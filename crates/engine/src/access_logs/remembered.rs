@@ -22,6 +22,8 @@ const MOST_OF_NAMESPACE: usize = MOST / 4;
 const MOST_ADDRESSES: usize = 4_096;
 /// How often the process at an end is looked for: a connection may not have been accepted, and processes cannot all be read.
 const TRIES: u8 = 3;
+/// Network namespaces in which the same addresses of loopback are remembered.
+const MOST_ALIKE: usize = 64;
 /// Between a moment of Envoy's clock and the same one here.
 const SLACK_NS: u64 = 50_000_000;
 
@@ -81,8 +83,11 @@ pub(super) struct Remembered {
     upstreams: Addresses,
     /// Those of several network namespaces may have the same addresses.
     kept: HashMap<Ends, Vec<Kept>>,
-    /// When sockets were looked at last.
+    /// Number of them.
+    held: usize,
+    /// When sockets were looked at last, and where not all were taken then.
     looked_ns: u64,
+    cut: HashSet<u32>,
 }
 
 impl Addresses {
@@ -135,6 +140,7 @@ impl Remembered {
     ) -> Vec<Fresh> {
         self.keep(|kept| look.at.saturating_duration_since(kept.seen) < REMEMBERED);
         let mut fresh = Vec::new();
+        let mut cut: HashSet<u32> = HashSet::new();
         for (namespace, listing) in listings {
             let sockets = listing.sockets.iter().filter_map(|socket| {
                 let is_connected = !socket.listening && socket.inode != 0;
@@ -143,7 +149,11 @@ impl Remembered {
                 let learned_ns = served_ns.or(self.upstreams.meet(ends.1, look.at))?;
                 is_connected.then_some((socket, ends, learned_ns, served_ns.is_some()))
             });
-            let sockets: Vec<_> = sockets.take(MOST_OF_NAMESPACE).collect();
+            let mut sockets: Vec<_> = sockets.take(MOST_OF_NAMESPACE + 1).collect();
+            if sockets.len() > MOST_OF_NAMESPACE {
+                sockets.truncate(MOST_OF_NAMESPACE);
+                cut.insert(*namespace);
+            }
             for (socket, ends, learned_ns, is_served) in sockets {
                 let is_wanted = self.note(ends, *namespace, (socket, learned_ns), look, alive);
                 if is_served && is_wanted {
@@ -156,10 +166,11 @@ impl Remembered {
             }
         }
         for kept in self.kept.values_mut().flatten() {
-            if kept.seen != look.at {
+            if kept.seen != look.at && !cut.contains(&kept.namespace) {
                 kept.until_ns.get_or_insert(look.wall_ns);
             }
         }
+        self.cut = cut;
         self.looked_ns = look.wall_ns;
         fresh
     }
@@ -169,6 +180,7 @@ impl Remembered {
             there.retain(&mut stays);
             !there.is_empty()
         });
+        self.held = self.kept.values().map(Vec::len).sum();
     }
 
     /// Forgets an eighth, those that ended longest ago.
@@ -194,8 +206,10 @@ impl Remembered {
         look: Look,
         alive: &HashSet<ProcessKey>,
     ) -> bool {
-        if self.kept.len() >= MOST && !self.kept.contains_key(&ends) {
+        if self.held >= MOST {
             self.make_room();
+            // What is forgotten may be open: what is new at the next look may have been there.
+            self.looked_ns = 0;
         }
         let there = self.kept.entry(ends).or_default();
         let before = there.len();
@@ -203,13 +217,17 @@ impl Remembered {
         let from_ns = if there.len() < before {
             // Another one had the same addresses since the look before.
             look.wall_ns
-        } else if learned_ns < self.looked_ns {
+        } else if learned_ns < self.looked_ns && !self.cut.contains(&namespace) {
             self.looked_ns
         } else {
             0
         };
         let place = there.iter().position(|kept| kept.namespace == namespace);
+        if place.is_none() && there.len() >= MOST_ALIKE {
+            return false;
+        }
         let place = place.unwrap_or_else(|| {
+            self.held += 1;
             there.push(Kept {
                 namespace,
                 inode: socket.inode,

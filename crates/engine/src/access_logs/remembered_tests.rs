@@ -286,6 +286,28 @@ fn there_is_room_for_what_is_new() {
     };
     play.remembered.see(&vec![(1, listing)], look, &play.alive);
     assert_eq!(play.remembered.kept.len(), MOST_OF_NAMESPACE);
+    assert_eq!(play.remembered.held, MOST_OF_NAMESPACE);
+    assert!(play.remembered.cut.contains(&1));
+}
+
+/// What had no room at one look was there already when it has some at the next.
+#[test]
+fn what_was_cut_may_have_begun_at_any_time() {
+    let mut play = Play::new(&[SERVER]);
+    play.see(1, &[], 9);
+    play.remembered.cut.insert(1);
+    play.see(2, &[(1, socket(5, CLIENT, SERVER))], 9);
+    assert_eq!(play.holder(&sought(CLIENT, SERVER, 1), SECOND / 2), Ok(9));
+}
+
+#[test]
+fn the_same_addresses_of_loopback_have_a_bound() {
+    let here = ["127.0.0.1:40000", "127.0.0.1:80"];
+    let mut play = Play::new(&here[1..]);
+    let sockets = (0..1000).map(|namespace| (namespace, socket(5, here[0], here[1])));
+    let sockets: Vec<_> = sockets.collect();
+    assert_eq!(play.see(1, &sockets, 9), MOST_ALIKE);
+    assert_eq!(play.remembered.held, MOST_ALIKE);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) struct RequestAccessLogs {
     envoys: Vec<RequestLogEnvoy>,
     /// Requests that were seen at sockets as well. They are counted once, as the access log has them.
     seen_twice: u64,
-    /// Requests that sockets show at these Envoys' listeners and to their upstreams, and of which no entry tells: it was lost, or not all of them
+    /// Requests into these Envoys that sockets show at listeners with an access log, and of which no entry tells: it was lost, or not all of them
     /// are logged. No operation has them. Known at the end of the task, where all connections were captured.
     without_entry: u64,
     /// Entries that arrived faster than they could be read.

@@ -1886,7 +1886,7 @@ export interface components {
             readonly seen_twice: number;
             /**
              * Format: int64
-             * @description Requests that sockets show at these Envoys' listeners and to their upstreams, and of which no entry tells: it was lost, or not all of them
+             * @description Requests into these Envoys that sockets show at listeners with an access log, and of which no entry tells: it was lost, or not all of them
              *     are logged. No operation has them. Known at the end of the task, where all connections were captured.
              */
             readonly without_entry: number;
