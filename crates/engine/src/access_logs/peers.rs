@@ -210,10 +210,10 @@ pub(super) fn plain(address: SocketAddr) -> SocketAddr {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn socket(inode: u64, local: &str, remote: &str) -> DiagSocket {
+    pub(in crate::access_logs) fn socket(inode: u64, local: &str, remote: &str) -> DiagSocket {
         DiagSocket {
             cookie: None,
             inode,

@@ -6,7 +6,7 @@ use profiler_model::{
 };
 
 use super::*;
-use crate::access_logs::ends::NOWHERE;
+use crate::access_logs::{ends::NOWHERE, peers};
 
 const SERVER: &str = "10.0.0.1:80";
 const CLIENT: &str = "10.0.0.7:40000";
@@ -18,16 +18,8 @@ fn address(text: &str) -> SocketAddr {
 
 fn socket(inode: u64, local: &str, remote: &str) -> DiagSocket {
     DiagSocket {
-        cookie: None,
-        inode,
-        listening: false,
-        is_ipv6: false,
-        local: address(local),
-        remote: address(remote),
-        sent_bytes: 0,
-        received_bytes: 0,
-        retransmits: u32::try_from(inode).unwrap(),
         rtt_us: 70,
+        ..peers::tests::socket(inode, local, remote)
     }
 }
 
