@@ -186,9 +186,9 @@ impl Finder {
         } = self;
         let sought: Vec<Sought> = ends.iter().map(ends::sought).collect();
         let found = ends::find(&sought, &listings, table, owners);
-        let ends = ends.into_iter().zip(found).filter_map(|(end, found)| {
-            let holder = match remembered.holder(&ends::sought(&end), &(end.begin_ns..=end.end_ns))
-            {
+        let ends = ends.into_iter().zip(&sought).zip(found);
+        let ends = ends.filter_map(|((end, sought), found)| {
+            let holder = match remembered.holder(sought, &(end.begin_ns..=end.end_ns)) {
                 Held::By(holder) => Some(holder),
                 Held::Unseen => found,
                 Held::Unclear => None,

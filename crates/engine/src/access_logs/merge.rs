@@ -18,11 +18,6 @@ pub(super) fn merge(
     let mut told = logged.logged.unwrap_or_default();
     let reporting = told.envoys.iter().filter(|envoy| envoy.requests > 0);
     let pids: HashSet<u32> = reporting.filter_map(|envoy| envoy.process.pid).collect();
-    let keys: HashSet<&EdgeKey> = logged.edges.iter().map(|edge| &edge.key).collect();
-    let is_told = |edge: &RequestEdge| {
-        let mut ends = edge.key.ends().into_iter().filter_map(|end| end.pid);
-        ends.any(|pid| pids.contains(&pid)) || keys.contains(&edge.key)
-    };
     // Where edges of sockets go; those that are told are not kept.
     let mut places: HashMap<u32, u32> = HashMap::new();
     let mut edges: Vec<RequestEdge> = Vec::new();
@@ -39,7 +34,7 @@ pub(super) fn merge(
         }
     }
     for (place, edge) in (0_u32..).zip(sockets.edges) {
-        if !is_told(&edge) {
+        if !telling.is_about(&edge.key) {
             places.insert(place, next(&edges));
             edges.push(edge);
         }
@@ -138,6 +133,12 @@ impl<'a> Telling<'a> {
             upstreams: upstreams.collect(),
             keys: keys().collect(),
         }
+    }
+
+    /// Whether an edge is left to the access logs.
+    fn is_about(&self, key: &EdgeKey) -> bool {
+        let mut ends = key.ends().into_iter().filter_map(|end| end.pid);
+        ends.any(|pid| self.pids.contains(&pid)) || self.keys.contains(key)
     }
 
     /// Where both ends of a hop report it is at the server's. `None`: nothing tells of it.

@@ -85,23 +85,18 @@ pub(super) struct Remembered {
     kept: HashMap<Ends, Vec<Kept>>,
     /// Number of them.
     held: usize,
-    /// When sockets were looked at last, and where not all were taken then.
+    /// When sockets were looked at last, if nothing was forgotten for room then, and where not all were taken.
     looked_ns: u64,
     cut: HashSet<u32>,
+    /// Some were forgotten for room in this look.
+    has_forgotten: bool,
 }
 
 impl Addresses {
     fn learn(&mut self, address: SocketAddr, look: Look) {
         if self.0.len() >= MOST_ADDRESSES && !self.0.contains_key(&address) {
-            let mut used: Vec<Instant> = self.0.values().map(|(_, used)| *used).collect();
-            let (_, oldest, _) = used.select_nth_unstable(MOST_ADDRESSES / 8);
-            let oldest = *oldest;
-            let mut left = MOST_ADDRESSES / 8;
-            self.0.retain(|_, (_, used)| {
-                let goes = *used <= oldest && left > 0;
-                left -= usize::from(goes);
-                !goes
-            });
+            let mut goes = oldest_eighth(self.0.values().map(|(_, used)| *used).collect());
+            self.0.retain(|_, (_, used)| !goes(*used));
         }
         let (_, used) = self.0.entry(address).or_insert((look.wall_ns, look.at));
         *used = look.at;
@@ -171,7 +166,9 @@ impl Remembered {
             }
         }
         self.cut = cut;
-        self.looked_ns = look.wall_ns;
+        // What was forgotten for room may be open: what is new at the next look may have been there.
+        let has_forgotten = std::mem::take(&mut self.has_forgotten);
+        self.looked_ns = if has_forgotten { 0 } else { look.wall_ns };
         fresh
     }
 
@@ -185,16 +182,9 @@ impl Remembered {
 
     /// Forgets an eighth, those that ended longest ago.
     fn make_room(&mut self) {
-        let mut seen: Vec<Instant> = self.kept.values().flatten().map(|kept| kept.seen).collect();
-        let eighth = seen.len() / 8;
-        let (_, oldest, _) = seen.select_nth_unstable(eighth);
-        let oldest = *oldest;
-        let mut left = eighth + 1;
-        self.keep(|kept| {
-            let goes = kept.seen <= oldest && left > 0;
-            left -= usize::from(goes);
-            !goes
-        });
+        let mut goes = oldest_eighth(self.kept.values().flatten().map(|kept| kept.seen).collect());
+        self.keep(|kept| !goes(kept.seen));
+        self.has_forgotten = true;
     }
 
     /// Whether its process is not known, and was not looked for too often.
@@ -208,8 +198,6 @@ impl Remembered {
     ) -> bool {
         if self.held >= MOST {
             self.make_room();
-            // What is forgotten may be open: what is new at the next look may have been there.
-            self.looked_ns = 0;
         }
         let there = self.kept.entry(ends).or_default();
         let before = there.len();
@@ -303,6 +291,18 @@ impl Remembered {
         let mut there = self.kept.get(&(plain(local), plain(remote)))?.iter();
         let own = there.find(|kept| Some(u64::from(kept.namespace)) == namespace)?;
         own.socket
+    }
+}
+
+/// Tells of each in turn whether it is of the eighth that was used longest ago.
+fn oldest_eighth(mut used: Vec<Instant>) -> impl FnMut(Instant) -> bool {
+    let mut left = used.len() / 8 + 1;
+    used.sort_unstable();
+    let youngest = used.get(left - 1).copied();
+    move |at| {
+        let goes = left > 0 && youngest.is_some_and(|youngest| at <= youngest);
+        left -= usize::from(goes);
+        goes
     }
 }
 

@@ -263,6 +263,10 @@ fn there_is_room_for_what_is_new() {
     let newest = newest.filter(|(local, _)| *local == address(&place(MOST + 99)));
     assert_eq!(newest.count(), 1);
     assert!(play.remembered.kept.len() <= MOST);
+    // What was forgotten for that may be open: it did not begin between these looks.
+    play.see(30, &[(1, socket(5, CLIENT, SERVER))], 9);
+    let end = sought(CLIENT, SERVER, 1);
+    assert_eq!(play.holder(&end, 16 * SECOND), Ok(9));
     // No pod takes it all.
     let mut play = Play::new(&[SERVER]);
     let sockets = (0..MOST).map(|number| socket(5, &place(number), SERVER));

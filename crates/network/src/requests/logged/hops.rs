@@ -195,15 +195,15 @@ pub(super) struct Connections {
 }
 
 impl Hop {
-    /// Whether nothing more can be learnt of the connection: its other end is known, or `patience` is over and that end was looked for in vain.
+    /// Whether nothing more can be learnt of the connection: its other end is known, or [`PATIENCE`] is over and that end was looked for in vain.
     /// A busy node is looked at rarely.
-    fn is_settled(&self, reports: u64, patience: u64) -> bool {
+    fn is_settled(&self, reports: u64) -> bool {
         if self.is_known || self.counted.is_some() {
             return true;
         }
         let age = reports - self.met;
         let is_answered = || self.asked.is_some_and(|asked| reports >= asked + ANSWERED);
-        age >= MOST_PATIENCE || age >= patience && (is_answered() || self.unknown_end().is_none())
+        age >= MOST_PATIENCE || age >= PATIENCE && (is_answered() || self.unknown_end().is_none())
     }
 
     /// The end whose process is not known and can be looked for: whether it is the client's, its address, and that of the Envoy.
@@ -327,7 +327,7 @@ impl Hops {
         Some(Met {
             hop: HopId(hash),
             client: hop.key.client.socket().unwrap_or_else(|| unix_end(0)),
-            is_settled: hop.is_settled(reports, PATIENCE),
+            is_settled: hop.is_settled(reports),
         })
     }
 
@@ -347,9 +347,9 @@ impl Hops {
     }
 
     /// [`Hop::is_settled`] of a connection; one that is forgotten is.
-    pub(super) fn is_settled(&self, hop: HopId, reports: u64, patience: u64) -> bool {
+    pub(super) fn is_settled(&self, hop: HopId, reports: u64) -> bool {
         let hop = self.kept.get(&hop.0);
-        hop.is_none_or(|hop| hop.is_settled(reports, patience))
+        hop.is_none_or(|hop| hop.is_settled(reports))
     }
 
     /// What a request that this side has seen is counted as. The first one fixes the edge, and the side at which requests count: that of

@@ -384,7 +384,7 @@ impl LogTracker {
             };
             // Where all are kept they are in their order, about.
             let is_next = !self.samples.keeps_all() || self.reports - since >= PATIENCE;
-            if is_next && self.hops.is_settled(seen.hop, self.reports, PATIENCE) {
+            if is_next && self.hops.is_settled(seen.hop, self.reports) {
                 self.count(seen, None);
             } else {
                 self.waiting.push_back((since, seen));
