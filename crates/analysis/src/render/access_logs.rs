@@ -35,13 +35,8 @@ pub fn access_log_table(status: &AccessLogStatus, now_ns: u64) -> Text {
             thousands(status.refused_connections)
         ));
     }
-    if status.failed_connections > 0 {
-        let newest = status.newest_failure.as_deref().unwrap_or("not known");
-        text.line(format_args!(
-            "connections that failed before anything was received: {}, the newest from {}",
-            thousands(status.failed_connections),
-            printable_within(newest, LONGEST_FAILURE)
-        ));
+    if let Some(failed) = failed(status) {
+        text.line(format_args!("{failed}"));
     }
     if status.envoys.is_empty() {
         text.line(format_args!("no Envoy has sent any: {TO_SEND}"));
@@ -76,6 +71,18 @@ pub fn access_log_table(status: &AccessLogStatus, now_ns: u64) -> Text {
         }
     }
     text
+}
+
+/// Connections that failed, with the newest reason; `None`: none has.
+fn failed(status: &AccessLogStatus) -> Option<String> {
+    let newest = status.newest_failure.as_deref().unwrap_or("not known");
+    (status.failed_connections > 0).then(|| {
+        format!(
+            "connections that failed before anything was received: {}, the newest from {}",
+            thousands(status.failed_connections),
+            printable_within(newest, LONGEST_FAILURE)
+        )
+    })
 }
 
 /// What the running agent answers about access logs, or why it does not.
@@ -130,12 +137,14 @@ impl AccessLogCheck {
             return (first, vec![format!("-> {TO_RECEIVE}")]);
         }
         let listen = status.listen.as_deref().unwrap_or("an unknown address");
+        let mut lines: Vec<String> = failed(status).into_iter().collect();
         if status.envoys.is_empty() {
             let first = format!("received on {listen}, and no Envoy has sent any");
-            return (first, vec![format!("-> {TO_SEND}")]);
+            lines.push(format!("-> {TO_SEND}"));
+            return (first, lines);
         }
         let named = status.envoys.iter().take(MOST_NAMED);
-        let mut lines: Vec<String> = named.map(|envoy| arriving(envoy, now_ns)).collect();
+        lines.extend(named.map(|envoy| arriving(envoy, now_ns)));
         let more = status.envoys.len().saturating_sub(MOST_NAMED);
         if more > 0 {
             lines.push(format!("{more} more: `profiler-agent access-logs status`"));

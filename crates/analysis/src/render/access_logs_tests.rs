@@ -130,6 +130,17 @@ fn doctor_says_what_to_do_where_nothing_arrives() {
              HOST:PORT` prints what to configure, with the agent's address as Envoys reach it",
         ],
     );
+    none["failed_connections"] = json!(3);
+    none["newest_failure"] = json!("10.0.0.7:1: it does not speak TLS");
+    check_of_doctor(
+        Ok(none.clone()),
+        &[
+            "access logs             received on 0.0.0.0:7118, and no Envoy has sent any",
+            "                        connections that failed before anything was received: 3, the newest from 10.0.0.7:1: it does not speak TLS",
+            "                        -> `profiler-agent access-logs snippet --for envoy|istio|envoy-gateway --address \
+             HOST:PORT` prints what to configure, with the agent's address as Envoys reach it",
+        ],
+    );
     none["is_on"] = json!(false);
     check_of_doctor(
         Ok(none),
