@@ -492,6 +492,15 @@ fn a_task_tells_the_flags_of_requests_that_failed() {
         "{told:#}"
     );
     assert!(!flag["cause"].as_str().unwrap().is_empty(), "{flag:#}");
+    let upstream = format!("127.0.0.1:{}", scene.nginx.port);
+    assert_eq!(
+        (
+            &flag["upstreams"][0]["address"],
+            &flag["upstreams"][0]["count"]
+        ),
+        (&json!(upstream), &json!(20)),
+        "{flag:#}"
+    );
     let (_, came) = operations(&result, "server", envoy.pid());
     assert_eq!(came, 120, "{result:#}");
     let errors = result["operations"].as_array().unwrap().iter();

@@ -164,6 +164,17 @@ const FLAGS = [
     "The client's own timeout, or a user who left; compare the duration with the client's timeout",
   ),
 ];
+/** Where requests with a flag went: one host fails, a cluster has none left, no route chose any. */
+function flaggedUpstreams(flag, cluster, count) {
+  if (flag === "NR") return [{ cluster: "", address: "", count }];
+  const address = flag === "UO" ? "" : "10.1.0.23:8080";
+  const few = Math.floor(count / 20);
+  return [
+    { cluster, address, count: count - few },
+    ...(few > 0 ? [{ cluster, address: "10.1.0.22:8080", count: few }] : []),
+  ];
+}
+
 const MORE_FLAGS = ["UAEX", "UMSDR", "RLSE", "DPE", "SI", "UT", "UC", "OM", "DF", "NC", "UPE", "IH", "RL"];
 
 const host = (next, cluster, address, requests, errors, middle, stands_out = null) => ({
@@ -214,7 +225,11 @@ function usual(process, next, requests) {
       meaning,
       ns: valuesOf(spread(next, 400, middle)),
     })),
-    flags: FLAGS.map((each, i) => ({ ...each, count: n(0.02 / (i * i + 1)) })),
+    flags: FLAGS.map((each, i) => ({
+      ...each,
+      count: n(0.02 / (i * i + 1)),
+      upstreams: flaggedUpstreams(each.name, cluster, n(0.02 / (i * i + 1))),
+    })),
     details: [
       { text: "via_upstream", count: n(0.97) },
       {
@@ -265,9 +280,17 @@ function extreme(next) {
     },
     connections: 123_456_789,
     flags: [
-      ...FLAGS.map((each, i) => ({ ...each, count: 98_765_432 - i })),
-      ...MORE_FLAGS.map((name, i) => ({ ...FLAGS[i % 5], name, count: 1000 - i })),
-      { name: "XY<b>\u202e", long_name: "XY", meaning: "", cause: "", count: 1 },
+      ...FLAGS.map((each, i) => ({
+        ...each,
+        count: 98_765_432 - i,
+        upstreams: [long, `${HOSTILE[0]}${HOSTILE[1]}`, long].map((cluster, place) => ({
+          cluster,
+          address: place === 2 ? "" : "[fd00:1234:5678:9abc:def0:1234:5678:1000]:18080",
+          count: 30_000_000 - place,
+        })),
+      })),
+      ...MORE_FLAGS.map((name, i) => ({ ...FLAGS[i % 5], name, count: 1000 - i, upstreams: [] })),
+      { name: "XY<b>\u202e", long_name: "XY", meaning: "", cause: "", count: 1, upstreams: [] },
     ],
     details: [
       { text: `${HOSTILE[0]}${HOSTILE[1]}`, count: 98_765_432 },

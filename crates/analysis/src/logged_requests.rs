@@ -7,18 +7,23 @@ use profiler_access_logs::{
     flags::{FLAGS, Flag},
 };
 use profiler_model::{
-    Bounds, LoggedPhase, LoggedUpstream, LoggingEnvoy,
+    Bounds, LoggedFlagged, LoggedPhase, LoggedUpstream, LoggingEnvoy,
     access_log_report::{
-        AccessLogDetail, AccessLogFlag, AccessLogPhase, AccessLogReport, AccessLogTls,
-        AccessLogUpstream,
+        AccessLogDetail, AccessLogFlag, AccessLogFlagged, AccessLogPhase, AccessLogReport,
+        AccessLogTls, AccessLogUpstream,
     },
-    float, short_time,
+    float,
+    printable::printable_within,
+    short_time, thousands,
 };
 
 use crate::diagnosis::proportion;
 
 /// Fewer requests of a host, or of the others of its cluster, are no ground to say that it differs.
 const FEWEST: u64 = 30;
+/// Hosts and clusters that are named of each response flag, and their longest name in columns.
+const MOST_PLACES: usize = 3;
+const LONGEST_PLACE: usize = 64;
 
 /// What one Envoy reports, as it is published.
 pub fn report(envoy: &LoggingEnvoy) -> AccessLogReport {
@@ -33,6 +38,7 @@ pub fn report(envoy: &LoggingEnvoy) -> AccessLogReport {
         joined,
         phases,
         flags,
+        flagged: _,
         details,
         tls,
         upstreams,
@@ -47,7 +53,10 @@ pub fn report(envoy: &LoggingEnvoy) -> AccessLogReport {
         missing: *missing,
         joined: *joined,
         phases: phases.iter().map(phase).collect(),
-        flags: most_first(flags).into_iter().map(flag).collect(),
+        flags: most_first(flags)
+            .into_iter()
+            .map(|(name, count)| flag(envoy, name, count))
+            .collect(),
         details: most_first(details)
             .into_iter()
             .map(|(text, count)| AccessLogDetail {
@@ -84,7 +93,34 @@ pub(crate) fn known_flag(name: &str) -> Option<&'static Flag> {
     FLAGS.iter().find(|flag| flag.short_name == name)
 }
 
-fn flag((name, count): (&str, u64)) -> AccessLogFlag {
+/// Where most of the requests and connections with a flag were sent, most first.
+fn places<'a>(envoy: &'a LoggingEnvoy, flag: &str) -> impl Iterator<Item = &'a LoggedFlagged> {
+    let flagged = envoy.flagged.iter();
+    flagged
+        .filter(move |place| place.flag == flag)
+        .take(MOST_PLACES)
+}
+
+/// The same in words: `7 at 10.0.0.7:80 of checkout`. Without those for which no cluster was chosen.
+pub(crate) fn places_text(envoy: &LoggingEnvoy, flag: &str) -> Option<String> {
+    let shown = places(envoy, flag).filter(|place| !place.cluster.is_empty());
+    let texts: Vec<String> = shown
+        .map(|place| {
+            let cluster = printable_within(&place.cluster, LONGEST_PLACE);
+            let count = thousands(place.count);
+            match place.address.as_str() {
+                "" => format!("{count} at no host of {cluster}"),
+                address => {
+                    let address = printable_within(address, LONGEST_PLACE);
+                    format!("{count} at {address} of {cluster}")
+                }
+            }
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn flag(envoy: &LoggingEnvoy, name: &str, count: u64) -> AccessLogFlag {
     let known = known_flag(name);
     AccessLogFlag {
         name: name.to_owned(),
@@ -92,6 +128,13 @@ fn flag((name, count): (&str, u64)) -> AccessLogFlag {
         meaning: known.map_or("", |flag| flag.meaning),
         cause: known.map_or("", |flag| flag.cause),
         count,
+        upstreams: places(envoy, name)
+            .map(|place| AccessLogFlagged {
+                cluster: place.cluster.clone(),
+                address: place.address.clone(),
+                count: place.count,
+            })
+            .collect(),
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn envoy(pid: Option<u32>) -> LoggingEnvoy {
         joined: None,
         phases: Vec::new(),
         flags: BTreeMap::new(),
+        flagged: Vec::new(),
         details: BTreeMap::new(),
         tls: BTreeMap::new(),
         upstreams: Vec::new(),
@@ -48,6 +49,16 @@ pub(crate) fn host(address: &str, requests: u64, errors: u64, each_ns: u64) -> L
 }
 
 /// What is said of the first of these hosts; nothing is said of the others.
+/// Requests with a flag, at a host or none of the cluster `web`.
+pub(crate) fn flagged(flag: &str, address: &str, count: u64) -> LoggedFlagged {
+    LoggedFlagged {
+        flag: flag.to_owned(),
+        cluster: "web".to_owned(),
+        address: address.to_owned(),
+        count,
+    }
+}
+
 fn said(hosts: &[LoggedUpstream]) -> Option<String> {
     let found = stand_out(hosts);
     assert!(found[1..].iter().all(Option::is_none), "{found:?}");
@@ -140,6 +151,15 @@ fn flags_phases_and_hosts_are_published_with_their_meaning() {
             time_ns,
         }],
         flags: counts(&[("DC", 2), ("UF", 7), ("NEW", 1)]),
+        flagged: vec![
+            flagged("UF", "10.0.0.1:80", 5),
+            flagged("DC", "10.0.0.1:80", 2),
+            flagged("UF", "", 1),
+            LoggedFlagged {
+                cluster: String::new(),
+                ..flagged("UF", "", 1)
+            },
+        ],
         details: counts(&[("route_not_found", 1), ("via_upstream", 9)]),
         tls: counts(&[("TLSv1.2", 1), ("TLSv1.3", 2)]),
         upstreams: vec![host("10.0.0.1:80", 10, 1, MS)],
@@ -157,6 +177,19 @@ fn flags_phases_and_hosts_are_published_with_their_meaning() {
     assert_eq!(first["count"], 7);
     assert!(first["meaning"].as_str().unwrap().ends_with('.'));
     assert!(first["cause"].as_str().unwrap().contains("connect_timeout"));
+    assert_eq!(
+        first["upstreams"],
+        json!([
+            {"cluster": "web", "address": "10.0.0.1:80", "count": 5},
+            {"cluster": "web", "address": "", "count": 1},
+            {"cluster": "", "address": "", "count": 1},
+        ])
+    );
+    assert_eq!(
+        places_text(&envoy, "UF").as_deref(),
+        Some("5 at 10.0.0.1:80 of web, 1 at no host of web")
+    );
+    assert_eq!(places_text(&envoy, "NEW"), None);
     let unknown = &found["flags"][2];
     assert_eq!(
         (&unknown["long_name"], &unknown["cause"]),

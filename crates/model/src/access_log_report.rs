@@ -65,6 +65,19 @@ pub struct AccessLogFlag {
     pub cause: &'static str,
     /// Requests and connections that have it.
     pub count: u64,
+    /// Where most of them were sent.
+    pub upstreams: Vec<AccessLogFlagged>,
+}
+
+/// Where requests with a response flag were sent.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LoggedFlagged)]
+pub struct AccessLogFlagged {
+    /// Empty: no cluster was chosen.
+    pub cluster: String,
+    /// Address and port of the host of the last attempt; empty: there was none.
+    pub address: String,
+    pub count: u64,
 }
 
 /// Where responses come from.

@@ -83,7 +83,9 @@ pub use event_loop::{
 pub use hexadecimal::hexadecimal;
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile, ImportedProfile};
-pub use logged_requests::{LoggedJoin, LoggedPhase, LoggedRequests, LoggedUpstream, LoggingEnvoy};
+pub use logged_requests::{
+    LoggedFlagged, LoggedJoin, LoggedPhase, LoggedRequests, LoggedUpstream, LoggingEnvoy,
+};
 pub use loss::{LossKind, Losses};
 pub use megabytes::megabytes;
 pub use observed::{

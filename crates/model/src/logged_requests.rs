@@ -50,6 +50,10 @@ pub struct LoggingEnvoy {
     pub phases: Vec<LoggedPhase>,
     /// Requests and connections by response flag, its short name (`UF`). One may have several.
     pub flags: BTreeMap<String, u64>,
+    /// The same by where they were sent, most first. Those for which there was no room are left out. Stored beside
+    /// (`profiler_engine::store`), as older results do not have it.
+    #[serde(skip)]
+    pub flagged: Vec<LoggedFlagged>,
     /// Requests by where the response comes from (`via_upstream`); after some different ones `other`.
     pub details: BTreeMap<String, u64>,
     /// Requests by version of TLS of the client's connection; those without TLS are left out.
@@ -58,6 +62,18 @@ pub struct LoggingEnvoy {
     pub upstreams: Vec<LoggedUpstream>,
     /// Requests to hosts for which there was no room.
     pub of_other_upstreams: u64,
+}
+
+/// Requests and connections that have a response flag and were sent to one place. Text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedFlagged {
+    /// Short name of the flag (`UF`).
+    pub flag: String,
+    /// Empty: none was chosen.
+    pub cluster: String,
+    /// Address and port of the host of the last attempt; empty: there was none.
+    pub address: String,
+    pub count: u64,
 }
 
 /// Entries that were joined with the same request at a socket of the Envoy: by the connection and the time, or by `x-request-id`. A request

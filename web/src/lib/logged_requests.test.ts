@@ -77,7 +77,7 @@ describe("an Envoy that reports requests", () => {
   });
 
   it("has flags as shares of requests and connections", () => {
-    const flag = { name: "UF", long_name: "", meaning: "", cause: "", count: 12 };
+    const flag = { name: "UF", long_name: "", meaning: "", cause: "", count: 12, upstreams: [] };
     expect(flagShare(flag, loggingEnvoy({ requests: 1000, connections: 200 }))).toBe("1.0 %");
     expect(flagShare(flag, loggingEnvoy({ requests: 0 }))).toBe("–");
   });

@@ -1,6 +1,6 @@
 // What Envoys report of a task's requests by their access logs: a section for each Envoy.
 
-import type { LoggedRequests, LoggedUpstream, LoggingEnvoy } from "../api/types";
+import type { LoggedFlag, LoggedRequests, LoggedUpstream, LoggingEnvoy } from "../api/types";
 import { count, duration, percent, visible } from "../lib/format";
 import {
   detailRows,
@@ -88,6 +88,22 @@ function Coded({ text }: { text: string }) {
   );
 }
 
+/** Where the requests with a flag went. */
+function FlaggedUpstreams({ flag }: { flag: LoggedFlag }) {
+  const chosen = flag.upstreams.filter(({ cluster }) => cluster !== "");
+  if (chosen.length === 0) return null;
+  return (
+    <ul class="flag-upstreams">
+      {chosen.map(({ cluster, address, count: requests }) => (
+        <li key={`${cluster} ${address}`}>
+          {count(requests)} at {address === "" ? "no host" : <code>{visible(address)}</code>} of{" "}
+          <code>{visible(cluster)}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function Flags({ envoy }: { envoy: LoggingEnvoy }) {
   const { flags } = envoy;
   return (
@@ -131,6 +147,7 @@ function Flags({ envoy }: { envoy: LoggingEnvoy }) {
                     ) : (
                       visible(flag.meaning)
                     )}
+                    <FlaggedUpstreams flag={flag} />
                     {flag.cause !== "" && (
                       <p class="muted">
                         <Coded text={flag.cause} />

@@ -43,7 +43,8 @@ pub(super) fn snippet(service: &Service, options: &Options) -> String {
         ),
     };
     format!(
-        "# The access_log of every HTTP connection manager and every TCP proxy, and the cluster once.\n\
+        "# Parts, not a whole configuration: add the access_log to each of your HTTP connection managers and TCP proxies, and\n\
+         # the cluster once.\n\
          {certificates}\
          {note}\
          static_resources:\n\

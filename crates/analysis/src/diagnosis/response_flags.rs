@@ -6,7 +6,7 @@ use profiler_access_logs::flags::{FLAGS, Flag};
 use profiler_model::{LoggingEnvoy, diagnosis::Estimate, printable::printable_within, thousands};
 
 use super::{input::DiagnosisInput, interval::proportion};
-use crate::latency::NAME_COLUMNS;
+use crate::{latency::NAME_COLUMNS, logged_requests::places_text};
 
 /// Fewer requests with a flag, or a smaller share of an Envoy's, are no finding.
 const FEWEST: u64 = 5;
@@ -105,8 +105,10 @@ fn reason(flag: &Flag, worst: &OfEnvoy<'_>, others: &[OfEnvoy<'_>]) -> String {
         0 => "requests",
         _ => "requests and connections",
     };
+    let places = places_text(worst.envoy, flag.short_name)
+        .map_or_else(String::new, |places| format!(": {places}"));
     let mut reason = format!(
-        "{} of {} {what} of {} have it. {} Usual cause: {}.",
+        "{} of {} {what} of {} have it{places}. {} Usual cause: {}.",
         thousands(worst.count),
         thousands(worst.all),
         worst.name(),

@@ -9,7 +9,7 @@ use super::{
     requests_table::{aligned, end, line, percentile},
     text::Text,
 };
-use crate::logged_requests::{known_flag, most_first, received_percent, stand_out};
+use crate::logged_requests::{known_flag, most_first, places_text, received_percent, stand_out};
 
 /// Longest name of an Envoy, of a cluster, of a host and of a detail, in columns; the JSON has all of them.
 const LONGEST_NAME: usize = 64;
@@ -89,6 +89,12 @@ fn section(envoy: &LoggingEnvoy) -> Text {
         line(&mut text, &format!("  {}", joined_text(joined)));
     }
     text.push(&phases(envoy));
+    if envoy.joined.is_none() && !envoy.phases.is_empty() {
+        line(
+            &mut text,
+            "  these begin when Envoy has read a request: how long it lay unread in a socket, --source access-log,sockets says",
+        );
+    }
     text.push(&flags(envoy));
     text.push(&details(envoy));
     text.push(&hosts(envoy));
@@ -184,15 +190,19 @@ fn flags(envoy: &LoggingEnvoy) -> Text {
     for (name, count) in most_first(&envoy.flags) {
         let share = percent(count, all);
         let count = thousands(count);
-        let Some(known) = known_flag(name) else {
-            let name = printable_within(name, LONGEST_NAME);
-            line(&mut text, &format!("  {name}: {count} ({share:.2} %)"));
-            continue;
-        };
+        let known = known_flag(name);
+        let long_name = known.map_or_else(String::new, |known| format!(" {}", known.long_name));
+        let short_name = printable_within(name, LONGEST_NAME);
         line(
             &mut text,
-            &format!("  {name} {}: {count} ({share:.2} %)", known.long_name),
+            &format!("  {short_name}{long_name}: {count} ({share:.2} %)"),
         );
+        if let Some(places) = places_text(envoy, name) {
+            line(&mut text, &format!("    {places}"));
+        }
+        let Some(known) = known else {
+            continue;
+        };
         line(&mut text, &format!("    {}", known.meaning));
         line(&mut text, &format!("    usual cause: {}", known.cause));
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use profiler_clock::{monotonic_zero_ns, wall_ns};
 use profiler_host::process::ProcessTable;
-use profiler_model::{RequestOptions, TaskSpec};
+use profiler_model::{RequestOptions, Target, TaskSpec};
 use profiler_network::requests::{LogTracker, TrackerOptions};
 use profiler_recording::{CollectError, Collection, Collector, StopHandle};
 use profiler_sandbox::broker;
@@ -51,6 +51,12 @@ impl Collector for LogsCollector {
         let Some(options) = spec.requests().filter(|options| options.access_log) else {
             return self.others.start(spec);
         };
+        if let Target::Pids(pids) = &spec.target {
+            self.table.refresh();
+            if let Some(pid) = pids.iter().find(|pid| self.table.get(**pid).is_none()) {
+                return Err(CollectError::NoSuchProcess { pid: *pid });
+            }
+        }
         let failed = |reason: String| CollectError::Probe {
             probe: "access_logs",
             reason,
@@ -106,4 +112,45 @@ fn tracker(options: &RequestOptions, origin_ns: u64) -> Result<LogTracker, Strin
     let begin_ns = origin_ns.saturating_sub(epoch_ns);
     let options = TrackerOptions::of(options, epoch_ns, begin_ns);
     Ok(LogTracker::new(options.map_err(|error| error.to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use profiler_model::{EdgeSpec, Recording, RequestSpec};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Collector for Nobody {
+        fn start(&self, _spec: &TaskSpec) -> Result<Collection, CollectError> {
+            unreachable!("sockets are not looked at")
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_is_not_waited_for() {
+        let collector =
+            LogsCollector::new(AccessLogs::off(), ProcessTable::new(), Arc::new(Nobody));
+        let started = |pid| {
+            let options = RequestOptions {
+                access_log: true,
+                sockets: false,
+                ..RequestOptions::default()
+            };
+            let spec = TaskSpec {
+                target: Target::Pids(vec![pid]),
+                duration_s: None,
+                recording: Recording::Requests(RequestSpec {
+                    edges: EdgeSpec::default(),
+                    options,
+                }),
+            };
+            collector.start(&spec).unwrap_err().to_string()
+        };
+        // Beyond what Linux gives.
+        assert_eq!(started(5_000_000), "no such process: 5000000");
+        let own = started(std::process::id());
+        assert!(own.contains("no access logs are received here"), "{own}");
+    }
 }

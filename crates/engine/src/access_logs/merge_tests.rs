@@ -99,6 +99,7 @@ fn of_logs() -> RequestTable {
         joined: None,
         phases: Vec::new(),
         flags: std::collections::BTreeMap::new(),
+        flagged: Vec::new(),
         details: std::collections::BTreeMap::new(),
         tls: std::collections::BTreeMap::new(),
         upstreams: Vec::new(),

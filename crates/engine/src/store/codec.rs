@@ -11,7 +11,8 @@
 use std::io::Read;
 
 use profiler_model::{
-    ContentionRow, CpuHolder, EdgeNamespaces, EdgeTable, Profile, RequestTable, SideMetrics,
+    ContentionRow, CpuHolder, EdgeNamespaces, EdgeTable, LoggedFlagged, LoggedRequests, Profile,
+    RequestTable, SideMetrics,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -118,11 +119,17 @@ pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
     Ok(table)
 }
 
-/// Encodes a table of requests, then its timeline, then what the kernel counted, then what access logs say where they were asked for.
+/// Encodes a table of requests, then its timeline, then what the kernel counted, then what access logs say where they were asked for, then
+/// where the flagged requests of each of its Envoys went.
 pub fn encode_requests(table: &RequestTable, density: Density) -> Result<Vec<u8>, CodecError> {
     let parts = (table, &table.timeline, &table.counted);
     match &table.logged {
-        Some(logged) => encode(&(parts, logged), Stream::Requests, density),
+        Some(logged) => {
+            let envoys = logged.envoys.iter();
+            let flagged: Vec<&[LoggedFlagged]> =
+                envoys.map(|envoy| envoy.flagged.as_slice()).collect();
+            encode(&(parts, logged, flagged), Stream::Requests, density)
+        }
         None => encode(&parts, Stream::Requests, density),
     }
 }
@@ -140,14 +147,21 @@ pub fn decode_requests(bytes: &[u8]) -> Result<RequestTable, CodecError> {
         return Ok(table);
     };
     let table = RequestTable { counted, ..table };
-    match behind(rest) {
-        Some((logged, [])) => Ok(RequestTable {
-            logged: Some(logged),
-            ..table
-        }),
-        Some((_logged, rest)) => Err(CodecError::Trailing(rest.len())),
-        None => Ok(table),
+    let Some((mut logged, rest)): Option<(LoggedRequests, _)> = behind(rest) else {
+        return Ok(table);
+    };
+    if let Some((flagged, rest)) = behind::<Vec<Vec<LoggedFlagged>>>(rest) {
+        if !rest.is_empty() {
+            return Err(CodecError::Trailing(rest.len()));
+        }
+        for (envoy, flagged) in logged.envoys.iter_mut().zip(flagged) {
+            envoy.flagged = flagged;
+        }
     }
+    Ok(RequestTable {
+        logged: Some(logged),
+        ..table
+    })
 }
 
 /// A part behind others, with what follows; `None`: it is missing or damaged.

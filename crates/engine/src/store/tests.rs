@@ -10,10 +10,10 @@ use std::{
 
 use profiler_model::{
     Address, Clock, ContentionRow, CpuHolder, Edge, EdgeCount, EdgeKey, EdgeNamespaces, EdgeTable,
-    Endpoint, Frame, FrameSpace, Function, LoggedRequests, ModuleKind, NameSource, Outcomes,
-    ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, Recording, RequestSpan,
-    RequestTable, RequestTimeline, SampleKind, SampleRow, SeenBy, SideMetrics, Spread, Target,
-    Task, TaskId, TaskSpec, TaskState, ThreadState,
+    Endpoint, Frame, FrameSpace, Function, LoggedFlagged, LoggedRequests, LoggingEnvoy, ModuleKind,
+    NameSource, Outcomes, ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread,
+    Recording, RequestSpan, RequestTable, RequestTimeline, SampleKind, SampleRow, SeenBy,
+    SideMetrics, Spread, Target, Task, TaskId, TaskSpec, TaskState, ThreadState,
 };
 use profiler_protocols::Protocol;
 use redb::{Database, StorageBackend, backends::FileBackend};
@@ -65,17 +65,45 @@ fn requests_over_time_survive_encoding_and_may_be_missing() {
     }];
     let blob = encode_requests(&table, Density::Dense).unwrap();
     assert_eq!(decode_requests(&blob).unwrap(), table);
+    // Zeros are one that has reported nothing.
+    let (envoy, _rest): (LoggingEnvoy, _) = postcard::take_from_bytes(&[0; 64]).unwrap();
     table.logged = Some(LoggedRequests {
         edges: vec![0, 3],
         seen_twice: 9,
         without_entry: 2,
+        envoys: vec![envoy.clone(), envoy],
         ..LoggedRequests::default()
     });
+    let before_places = encode(
+        &(
+            &table,
+            &table.timeline,
+            &table.counted,
+            &table.logged.as_ref().unwrap(),
+        ),
+        Stream::Requests,
+        Density::Fast,
+    );
+    assert_eq!(decode_requests(&before_places.unwrap()).unwrap(), table);
+    table.logged.as_mut().unwrap().envoys[1].flagged = vec![LoggedFlagged {
+        flag: "UF".to_owned(),
+        cluster: "web".to_owned(),
+        address: "10.0.0.1:80".to_owned(),
+        count: 5,
+    }];
     let blob = encode_requests(&table, Density::Dense).unwrap();
     assert_eq!(decode_requests(&blob).unwrap(), table);
     let logged = table.logged.as_ref().unwrap();
+    let places: [&[LoggedFlagged]; 0] = [];
     let more = encode(
-        &(&table, &table.timeline, &table.counted, logged, 7_u8),
+        &(
+            &table,
+            &table.timeline,
+            &table.counted,
+            logged,
+            places.as_slice(),
+            7_u8,
+        ),
         Stream::Requests,
         Density::Fast,
     )

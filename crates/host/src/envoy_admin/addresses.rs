@@ -14,8 +14,8 @@ use crate::sockets::{enter_namespace_of, sockets_of};
 
 /// Istio's port, which is tried first.
 const ISTIO_PORT: u16 = 15000;
-/// Ports that are tried on all addresses too. Any other port there may be one that Envoy proxies, and a
-/// request to it would reach a service.
+/// Ports that are tried first, and on all addresses too. Any other port may be one that Envoy proxies, and a
+/// request to it would reach a service, or be counted with the user's own.
 const USUAL_PORTS: [u16; 5] = [ISTIO_PORT, 9901, 19000, 9001, 8001];
 /// Addresses that are tried.
 const MOST: usize = 8;
@@ -45,7 +45,7 @@ pub fn usual_candidates(pid: u32) -> Result<Vec<SocketAddr>, EnvoyAdminError> {
 }
 
 fn likeliest(listening: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
-    let mut found: Vec<(bool, usize, SocketAddr)> = listening
+    let mut found: Vec<_> = listening
         .filter_map(|address| {
             let usual = USUAL_PORTS.iter().position(|port| *port == address.port());
             let everywhere = address.ip().is_unspecified();
@@ -53,13 +53,12 @@ fn likeliest(listening: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
             if !may_be {
                 return None;
             }
-            let rank = usual.unwrap_or(USUAL_PORTS.len());
-            Some((everywhere, rank, reachable(address)))
+            Some((usual.is_none(), everywhere, usual, reachable(address)))
         })
         .collect();
-    found.sort_by_key(|(everywhere, rank, address)| (*everywhere, *rank, *address));
+    found.sort_unstable();
     let mut addresses = Vec::new();
-    for (_, _, address) in found {
+    for (.., address) in found {
         if !addresses.contains(&address) && addresses.len() < MOST {
             addresses.push(address);
         }
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_comes_first_and_there_istio_s_port() {
+    fn usual_ports_come_first_and_of_those_istio_s_on_loopback() {
         check(
             &[
                 "0.0.0.0:15006",
@@ -120,10 +119,12 @@ mod tests {
                 "[::1]:7000",
                 "127.0.0.1:15000",
                 "127.0.0.1:9901",
+                "0.0.0.0:19000",
             ],
             &[
                 "127.0.0.1:15000",
                 "127.0.0.1:9901",
+                "127.0.0.1:19000",
                 "127.0.0.1:9080",
                 "[::1]:7000",
             ],

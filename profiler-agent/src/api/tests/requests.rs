@@ -329,6 +329,7 @@ fn what_envoys_report_stands_beside_their_operations() {
         }),
         phases: Vec::new(),
         flags: [("UF".to_owned(), 3)].into(),
+        flagged: Vec::new(),
         details: BTreeMap::new(),
         tls: BTreeMap::new(),
         upstreams: Vec::new(),

@@ -1778,6 +1778,17 @@ export interface components {
             readonly meaning: string;
             /** @description `UF`, as in `%RESPONSE_FLAGS%`. */
             readonly name: string;
+            /** @description Where most of them were sent. */
+            readonly upstreams: readonly components["schemas"]["LoggedFlagged"][];
+        };
+        /** @description Where requests with a response flag were sent. */
+        readonly LoggedFlagged: {
+            /** @description Address and port of the host of the last attempt; empty: there was none. */
+            readonly address: string;
+            /** @description Empty: no cluster was chosen. */
+            readonly cluster: string;
+            /** Format: int64 */
+            readonly count: number;
         };
         /**
          * @description Entries that were joined with the same request at a socket of the Envoy: by the connection and the time, or by `x-request-id`. A request
@@ -4113,6 +4124,7 @@ export type LatencyProcess = components['schemas']['LatencyProcess'];
 export type Limits = components['schemas']['Limits'];
 export type LoggedDetail = components['schemas']['LoggedDetail'];
 export type LoggedFlag = components['schemas']['LoggedFlag'];
+export type LoggedFlagged = components['schemas']['LoggedFlagged'];
 export type LoggedJoin = components['schemas']['LoggedJoin'];
 export type LoggedPhase = components['schemas']['LoggedPhase'];
 export type LoggedReport = components['schemas']['LoggedReport'];

@@ -9,7 +9,7 @@ use super::{Sample, embedded, profile};
 use crate::{
     diagnosis::{DiagnosisInput, DiagnosisRules, diagnose},
     idle::IdleRules,
-    logged_requests::tests::envoy,
+    logged_requests::tests::{envoy, flagged},
 };
 
 /// The Envoy that has samples.
@@ -53,6 +53,17 @@ fn found_by(rules: &DiagnosisRules, envoys: Vec<LoggingEnvoy>) -> Vec<Finding> {
 /// Findings about an Envoy with 1,000 requests, of which so many have these flags.
 fn found(flags: &[(&str, u64)]) -> Vec<Finding> {
     found_by(&embedded(), vec![with_flags(Some(ENVOY), flags)])
+}
+
+#[test]
+fn a_finding_names_the_hosts_that_requests_with_the_flag_went_to() {
+    let envoy = LoggingEnvoy {
+        flagged: vec![flagged("UF", "10.0.0.1:80", 19), flagged("UF", "", 1)],
+        ..with_flags(Some(ENVOY), &[("UF", 20)])
+    };
+    let findings = found_by(&embedded(), vec![envoy]);
+    let text = "20 of 1,000 requests of envoy (7) have it: 19 at 10.0.0.1:80 of web, 1 at no host of web. The connection";
+    assert!(findings[0].reason.contains(text), "{findings:#?}");
 }
 
 #[test]

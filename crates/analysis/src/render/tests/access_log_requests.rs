@@ -3,7 +3,7 @@ use profiler_model::{LoggedPhase, Spread};
 use super::*;
 use crate::{
     latency::samples::{self, operation},
-    logged_requests::tests::{envoy, host},
+    logged_requests::tests::{envoy, flagged, host},
     render::requests_table,
 };
 
@@ -43,6 +43,7 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             time_ns,
         }],
         flags: [counts("DC", 12_030), counts("UH", 24_060)].into(),
+        flagged: vec![flagged("UH", "", 24_060)],
         details: [counts("via_upstream", 1_200_000), counts("other", 2)].into(),
         tls: [counts("TLSv1.3", 1_000_000), counts("TLSv1.2", 829)].into(),
         upstreams: vec![
@@ -64,6 +65,7 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             "  PHASE           mean      p50      p99",
             "  to_upstream  2.00 ms  2.00 ms  2.00 ms",
             "  UH NoHealthyUpstream: 24,060 (2.00 %)",
+            "    24,060 at no host of web",
             "    The upstream cluster had no healthy host, and Envoy answered 503.",
             "    usual cause: No ready pods, failed health checks or hosts ejected by outlier detection; `outlier_detection`, \
              `health_checks`, `healthy_panic_threshold`",
@@ -91,13 +93,23 @@ fn what_is_not_known_of_an_envoy_is_said() {
         "{found}"
     );
     assert!(found.contains("is not known: its own counters"), "{found}");
+    let mut time_ns = Spread::default();
+    time_ns.add(MS);
     let whole = LoggingEnvoy {
         missing: Some(0),
+        phases: vec![LoggedPhase {
+            name: "read".to_owned(),
+            time_ns,
+        }],
         ..envoy(Some(12))
     };
     let found = of(vec![whole]);
     assert!(
         found.contains("  none of its requests are known to be missing\n"),
+        "{found}"
+    );
+    assert!(
+        found.contains("  these begin when Envoy has read a request"),
         "{found}"
     );
     let found = of(Vec::new());

@@ -8,8 +8,8 @@ use std::{
 use foldhash::fast::RandomState;
 use profiler_access_logs::{Address, Entry, Kind, PHASES, Timing, text};
 use profiler_model::{
-    Address as End, Endpoint, LoggedJoin, LoggedPhase, LoggedUpstream, LoggingEnvoy, MatchClass,
-    Sidecar, SidecarTimes, Spread, UpstreamHeader,
+    Address as End, Endpoint, LoggedFlagged, LoggedJoin, LoggedPhase, LoggedUpstream, LoggingEnvoy,
+    MatchClass, Sidecar, SidecarTimes, Spread, UpstreamHeader,
 };
 
 use super::{
@@ -28,6 +28,8 @@ const MAX_DETAILS: usize = 24;
 /// Hosts of one Envoy.
 const MAX_UPSTREAMS: usize = 256;
 const OTHER: &str = "other";
+/// Flags of one Envoy by cluster and host.
+const MAX_FLAGGED: usize = 256;
 /// Flags that say that the host of the last attempt failed.
 const HOST_FAILED: [&str; 5] = ["UF", "UC", "UR", "UT", "UPE"];
 
@@ -43,6 +45,8 @@ pub(super) struct Envoy {
     retries: u64,
     phases: [Spread; PHASES.len()],
     flags: BTreeMap<&'static str, u64>,
+    /// By flag, cluster and address.
+    flagged: HashMap<u64, LoggedFlagged, RandomState>,
     details: BTreeMap<String, u64>,
     tls: BTreeMap<&'static str, u64>,
     /// By cluster and address.
@@ -74,6 +78,7 @@ impl Envoy {
             retries: 0,
             phases: Default::default(),
             flags: BTreeMap::new(),
+            flagged: HashMap::default(),
             details: BTreeMap::new(),
             tls: BTreeMap::new(),
             upstreams: HashMap::default(),
@@ -103,6 +108,7 @@ impl Envoy {
     pub(super) fn add(&mut self, entry: &Entry) {
         for flag in entry.response.flags.iter() {
             *self.flags.entry(flag.short_name).or_default() += 1;
+            self.add_flagged(flag.short_name, entry);
         }
         if entry.kind != Kind::Http {
             self.connections += 1;
@@ -195,6 +201,26 @@ impl Envoy {
         self.time_out_ns = self.time_out_ns.saturating_add(outside);
     }
 
+    fn add_flagged(&mut self, flag: &str, entry: &Entry) {
+        let (cluster, address) = (&entry.upstream.cluster, &entry.addresses.upstream_remote);
+        let key = digest((flag, cluster, address));
+        if let Some(known) = self.flagged.get_mut(&key) {
+            known.count += 1;
+        } else if self.flagged.len() < MAX_FLAGGED {
+            let address = match address {
+                Address::Absent => String::new(),
+                address => bounded(&address.to_string()),
+            };
+            let first = LoggedFlagged {
+                flag: flag.to_owned(),
+                cluster: bounded(&text(cluster)),
+                address,
+                count: 1,
+            };
+            self.flagged.insert(key, first);
+        }
+    }
+
     fn add_upstream(&mut self, entry: &Entry) {
         let address = &entry.addresses.upstream_remote;
         if *address == Address::Absent {
@@ -260,6 +286,13 @@ impl Envoy {
             let key = |one: &LoggedUpstream| std::cmp::Reverse(one.requests);
             key(a).cmp(&key(b)).then_with(|| a.address.cmp(&b.address))
         });
+        let mut flagged: Vec<LoggedFlagged> = self.flagged.values().cloned().collect();
+        flagged.sort_by(|a, b| {
+            let key = |one: &LoggedFlagged| std::cmp::Reverse(one.count);
+            let names =
+                |one: &LoggedFlagged| [&one.flag, &one.cluster, &one.address].map(String::clone);
+            key(a).cmp(&key(b)).then_with(|| names(a).cmp(&names(b)))
+        });
         LoggingEnvoy {
             process: self.process.clone(),
             node_id: self.node_id.clone(),
@@ -276,6 +309,7 @@ impl Envoy {
                 })
                 .collect(),
             flags: owned(&self.flags),
+            flagged,
             details: self.details.clone(),
             tls: owned(&self.tls),
             upstreams,

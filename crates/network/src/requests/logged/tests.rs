@@ -477,6 +477,14 @@ fn what_went_wrong_is_told_by_flag_detail_and_host() {
         row.flags,
         flags.map(|(name, count)| (name.to_owned(), count)).into()
     );
+    let places = row.flagged.iter();
+    let places: Vec<_> = places
+        .map(|place| (place.flag.as_str(), place.address.as_str(), place.count))
+        .collect();
+    assert_eq!(
+        places,
+        flags.map(|(name, count)| (name, SECOND_ENVOY, count))
+    );
     assert_eq!(row.details["via_upstream"], 2);
     let [host] = &row.upstreams[..] else {
         panic!("{row:?}");
