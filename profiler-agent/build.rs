@@ -1,11 +1,13 @@
-//! Tells the crate where the built UI is, and which revision it is built from. Writes to `OUT_DIR` only.
+//! Tells the crate where the built UI is, and which revision it is built from; compresses the OpenAPI document. Writes to `OUT_DIR` only.
 
 use std::{
     env, fs,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
+use flate2::{Compression, write::GzEncoder};
 
 const STUB_PAGE: &str = "<!doctype html>
 <html lang=\"en\">
@@ -26,6 +28,7 @@ fn main() -> Result<()> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     println!("cargo:rerun-if-changed=build.rs");
     ui(root, &out)?;
+    openapi(root, &out)?;
     git_revision(root);
     println!("cargo:rustc-env=PROFILER_TARGET={}", env::var("TARGET")?);
     Ok(())
@@ -57,6 +60,17 @@ fn ui(root: &Path, out: &Path) -> Result<()> {
     }
     println!("cargo:rustc-env=PROFILER_UI_DIST={}", dist.display());
     Ok(())
+}
+
+/// Compresses the OpenAPI document for the program.
+fn openapi(root: &Path, out: &Path) -> Result<()> {
+    let path = root.join("docs/http-api.json");
+    println!("cargo:rerun-if-changed={}", path.display());
+    let document = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::best());
+    compressed.write_all(&document)?;
+    let path = out.join("http-api.json.gz");
+    fs::write(&path, compressed.finish()?).with_context(|| format!("write {}", path.display()))
 }
 
 /// Sets `PROFILER_GIT_REVISION` from the files of the repository, without running git.

@@ -22,7 +22,6 @@ mod mask;
 mod metrics;
 mod needs;
 mod parameters;
-mod refusals;
 mod router;
 mod server;
 mod state;

@@ -1,23 +1,23 @@
-//! Routes with their OpenAPI description, and the layers around them.
+//! Routes, and the layers around them.
+
+use std::io;
 
 use axum::{
     Router,
     extract::DefaultBodyLimit,
+    handler::Handler,
     http::header,
     middleware::{from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, on},
 };
-use profiler_model::diagnosis::DiagnosisScope;
+use flate2::read::GzDecoder;
 use tokio::runtime::Handle;
-use utoipa::{
-    Modify, OpenApi,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
-};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa::openapi::HttpMethod;
+use utoipa_axum::PathItemExt as _;
 
 use super::{
-    access, dto,
+    access,
     error::{no_method, no_route},
     guard, headers,
     http::{
@@ -28,123 +28,136 @@ use super::{
     http_metrics,
     needs::listed,
     parameters::Given,
-    refusals,
     state::ApiState,
     ui, unsent,
 };
 
 #[derive(Debug, thiserror::Error)]
 pub enum RouterError {
-    #[error("encode the OpenAPI document: {0}")]
-    Document(#[from] serde_json::Error),
+    #[error("decompress the OpenAPI document: {0}")]
+    Document(#[from] io::Error),
     #[error("the table of access says nothing of {method} {route}: add it to api/needs.rs")]
     NotListed { method: &'static str, route: String },
 }
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "profiler-agent",
-        description = "Profiles processes, containers and the whole node by eBPF. Every request but those for \
-            `/healthz` and `/readyz` needs the header `Authorization: Bearer TOKEN`; with the read-only token nothing can \
-            be changed (403 `read_only_token`). Errors are `application/problem+json` with a stable `code`. \
-            Times are nanoseconds since the Unix epoch. Text from processes is untrusted."
-    ),
-    components(schemas(
-        dto::Problem,
-        dto::DiagnosisFormat,
-        dto::DiffFormat,
-        dto::DiffNorm,
-        dto::ProfileFormat,
-        dto::ProfileIdle,
-        dto::ProfileValue,
-        dto::TaskDeletedEvent,
-        dto::ProcessEvent,
-        dto::ProcessesEvent,
-        DiagnosisScope,
-        dto::LaggedEvent
-    )),
-    modifiers(&BearerToken)
-)]
-struct Document;
+/// Hands every handler that has a description in the OpenAPI document to a macro.
+macro_rules! handlers {
+    ($with:ident) => {
+        $with! {
+            health::healthz,
+            health::readyz,
+            health::metrics,
+            meta::meta,
+            meta::probes,
+            meta::agent_self,
+            node::kernel,
+            node::measure_runs,
+            node::feature_checks,
+            node::configuration,
+            support_bundle::support_bundle,
+            processes::list,
+            processes::show,
+            processes::symbols,
+            containers::list,
+            overview::show,
+            pods::list,
+            access_logs::show,
+            access_logs::requests,
+            tasks::list,
+            tasks::create,
+            tasks::show,
+            tasks::delete,
+            tasks::stop,
+            checkups::list,
+            checkups::create,
+            checkups::compare_two,
+            checkups::show,
+            checkups::delete,
+            checkups::show_diagnosis,
+            imports::import,
+            profiles::profile,
+            profiles::threads,
+            timeline::timeline,
+            timeline::sequence,
+            diff::diff,
+            waits::waits,
+            diagnosis::diagnosis,
+            diagnosis::rules,
+            quality::quality,
+            event_loop::event_loop,
+            requests::requests,
+            edges::edges,
+            edges::edge_events,
+            edges::node_edges,
+            edges::node_edge_events,
+            edge_series::task_edge_series,
+            edge_series::node_edge_series,
+            edge_connections::task_edge_connections,
+            edge_connections::node_edge_connections,
+            symbols::list,
+            symbols::upload,
+            symbols::replace,
+            symbols::delete,
+            events::events,
+        }
+    };
+}
+#[cfg(test)]
+pub(super) use handlers;
 
-struct BearerToken;
+/// A handler, where its description says that it is.
+struct Route {
+    path: String,
+    method: &'static str,
+    handler: MethodRouter<ApiState>,
+}
 
-impl Modify for BearerToken {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("token", SecurityScheme::Http(scheme));
-        document.security = Some(vec![SecurityRequirement::new("token", [] as [&str; 0])]);
+/// `P` is the description of the handler.
+fn described<P, H, T>(handler: H) -> impl Iterator<Item = Route>
+where
+    P: utoipa::Path,
+    H: Handler<T, ApiState>,
+    T: 'static,
+{
+    P::methods().into_iter().map(move |method| Route {
+        path: P::path(),
+        method: name_of(&method),
+        handler: on(method.to_method_filter(), handler.clone()),
+    })
+}
+
+macro_rules! routes_of {
+    ($($module:ident::$handler:ident,)+) => {
+        pastey::paste! {
+            fn described_routes() -> Vec<Route> {
+                let mut routes = Vec::new();
+                $(routes.extend(described::<$module::[<__path_ $handler>], _, _>($module::$handler));)+
+                routes
+            }
+        }
+    };
+}
+handlers!(routes_of);
+
+fn name_of(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Post => "POST",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Options => "OPTIONS",
+        HttpMethod::Head => "HEAD",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Trace => "TRACE",
     }
 }
 
-fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
-    let (router, mut document) = described();
-    refusals::declare(&mut document);
-    (router, document)
-}
-
-fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .routes(routes!(health::metrics))
-        .routes(routes!(meta::meta))
-        .routes(routes!(meta::probes))
-        .routes(routes!(meta::agent_self))
-        .routes(routes!(node::kernel))
-        .routes(routes!(node::measure_runs))
-        .routes(routes!(node::feature_checks))
-        .routes(routes!(node::configuration))
-        .routes(routes!(support_bundle::support_bundle))
-        .routes(routes!(processes::list))
-        .routes(routes!(processes::show))
-        .routes(routes!(processes::symbols))
-        .routes(routes!(containers::list))
-        .routes(routes!(overview::show))
-        .routes(routes!(pods::list))
-        .routes(routes!(access_logs::show))
-        .routes(routes!(access_logs::requests))
-        .routes(routes!(tasks::list, tasks::create))
-        .routes(routes!(tasks::show, tasks::delete))
-        .routes(routes!(tasks::stop))
-        .routes(routes!(checkups::list, checkups::create))
-        .routes(routes!(checkups::compare_two))
-        .routes(routes!(checkups::show, checkups::delete))
-        .routes(routes!(checkups::show_diagnosis))
-        .routes(routes!(imports::import))
-        .routes(routes!(profiles::profile))
-        .routes(routes!(profiles::threads))
-        .routes(routes!(timeline::timeline))
-        .routes(routes!(timeline::sequence))
-        .routes(routes!(diff::diff))
-        .routes(routes!(waits::waits))
-        .routes(routes!(diagnosis::diagnosis))
-        .routes(routes!(diagnosis::rules))
-        .routes(routes!(quality::quality))
-        .routes(routes!(event_loop::event_loop))
-        .routes(routes!(requests::requests))
-        .routes(routes!(edges::edges))
-        .routes(routes!(edges::edge_events))
-        .routes(routes!(edges::node_edges))
-        .routes(routes!(edges::node_edge_events))
-        .routes(routes!(edge_series::task_edge_series))
-        .routes(routes!(edge_series::node_edge_series))
-        .routes(routes!(edge_connections::task_edge_connections))
-        .routes(routes!(edge_connections::node_edge_connections))
-        .routes(routes!(symbols::list, symbols::upload))
-        .routes(routes!(symbols::replace, symbols::delete))
-        .routes(routes!(events::events))
-        .split_for_parts()
-}
+/// `docs/http-api.json`, which a test holds against the descriptions: to make it from those takes 1.5 MB of code.
+const DOCUMENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/http-api.json.gz"));
 
 /// The OpenAPI document as indented JSON, ending in a newline.
-pub fn openapi_json() -> Result<String, serde_json::Error> {
-    let (_, document) = documented();
-    Ok(document.to_pretty_json()? + "\n")
+pub fn openapi_json() -> io::Result<String> {
+    io::read_to_string(GzDecoder::new(DOCUMENT))
 }
 
 /// The complete service: routes inside all layers. Handlers run in the tokio runtime in which this is called,
@@ -170,12 +183,6 @@ pub fn router(state: ApiState) -> Result<Router, RouterError> {
 
 /// Every route, each of which the table of access lists.
 fn routes() -> Result<Router<ApiState>, RouterError> {
-    let (mut router, mut document) = documented();
-    for (route, item) in &mut document.paths.paths {
-        for (method, _) in refusals::operations(item) {
-            check_listed(method, route)?;
-        }
-    }
     let json = openapi_json()?;
     let undocumented: [(&str, MethodRouter<ApiState>); 5] = [
         (
@@ -187,9 +194,20 @@ fn routes() -> Result<Router<ApiState>, RouterError> {
         ("/favicon.ico", get(ui::favicon)),
         ("/assets/{*path}", get(ui::asset)),
     ];
-    for (route, handler) in undocumented {
-        check_listed("GET", route)?;
-        router = router.route(route, handler);
+    let undocumented = undocumented.map(|(path, handler)| Route {
+        path: path.to_owned(),
+        method: "GET",
+        handler,
+    });
+    let mut router = Router::new();
+    for route in described_routes().into_iter().chain(undocumented) {
+        let Route {
+            path,
+            method,
+            handler,
+        } = route;
+        check_listed(method, &path)?;
+        router = router.route(&path, handler);
     }
     Ok(router)
 }

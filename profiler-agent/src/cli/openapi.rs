@@ -5,6 +5,6 @@ use anyhow::{Context, Result};
 use crate::terminal::{self, Text};
 
 pub fn run() -> Result<()> {
-    let document = crate::api::openapi_json().context("encode the OpenAPI document")?;
+    let document = crate::api::openapi_json().context("decompress the OpenAPI document")?;
     terminal::out(&Text::of_json(&document))
 }

@@ -6,7 +6,7 @@ use utoipa::openapi::{
     Schema, SchemaFormat, path::Operation, schema::Type,
 };
 
-use super::needs::{Need, listed};
+use crate::api::needs::{Need, listed};
 
 const PROBLEM: &str = "application/problem+json";
 const JSON: &str = "application/json";
