@@ -34,8 +34,8 @@ impl Address {
     }
 
     /// Of an address that is encoded in a message.
-    pub(crate) fn at(message: &Bytes, read: encoded::Address, values: &mut Values<'_>) -> Self {
-        match read {
+    pub(crate) fn at(message: &Bytes, read: &encoded::Address, values: &mut Values<'_>) -> Self {
+        match *read {
             encoded::Address::Absent => Self::Absent,
             encoded::Address::Socket(socket) => Self::from_socket(message, socket, values),
             encoded::Address::Pipe(path) => Self::Pipe(values.text_at(message, path)),
@@ -44,7 +44,7 @@ impl Address {
     }
 
     fn from_socket(message: &Bytes, socket: encoded::Socket, values: &mut Values<'_>) -> Self {
-        let ip = message.get(socket.address.clone()).and_then(ip);
+        let ip = message.get(socket.address.range()).and_then(ip);
         let port = u16::try_from(socket.port).ok();
         match (ip, port) {
             (Some(ip), Some(port)) if socket.named_port.is_empty() => {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{
     address::Address,
-    encoded::{self, Place, Unreadable},
+    encoded::{self, HttpEntry, TcpEntry},
     entry::{Addresses, Entry, Identifier, Request, Response, Sizes, Tls, Upstream},
     flags::Flags,
     limits::{Counts, Limits},
@@ -15,7 +15,7 @@ use crate::{
     timing::Timing,
     values::Values,
     walk::{Part, Parts, count_entries},
-    wire::{Fields, WireError},
+    wire::{Fields, Place, WireError},
 };
 
 /// The header and trailer of responses that the printed configurations have Envoy log. No other one is read.
@@ -59,6 +59,7 @@ pub fn decode(
     let mut values = Values::new(limits);
     let mut identifier = None;
     let mut number = 0;
+    let (mut http, mut tcp) = <(HttpEntry, TcpEntry)>::default();
     for part in Parts::of(message) {
         let (kind, place) = match part? {
             Part::Identifier(place) => {
@@ -72,19 +73,19 @@ pub fn decode(
             values.counts.left_out += 1;
             continue;
         }
-        let entry = match kind {
-            Kind::Http => encoded::HttpEntry::read(message, place)
-                .map(|read| from_http(message, read, &mut values)),
-            Kind::Tcp => encoded::TcpEntry::read(message, place)
-                .map(|read| from_tcp(message, read, &mut values)),
+        let read = match kind {
+            Kind::Http => http.read(message, place),
+            Kind::Tcp => tcp.read(message, place),
         };
-        match entry {
-            Ok(entry) => {
-                values.counts.entries += 1;
-                take(entry);
-            }
-            Err(Unreadable) => values.counts.unreadable += 1,
+        if read.is_err() {
+            values.counts.unreadable += 1;
+            continue;
         }
+        values.counts.entries += 1;
+        take(match kind {
+            Kind::Http => from_http(message, &http, &mut values),
+            Kind::Tcp => from_tcp(message, &tcp, &mut values),
+        });
     }
     Ok(Decoded {
         identifier,
@@ -102,9 +103,10 @@ pub(crate) fn check_size(message: &Bytes, limits: &Limits) -> Result<(), DecodeE
 
 fn read_identifier(
     message: &Bytes,
-    place: std::ops::Range<usize>,
+    place: Place,
     values: &mut Values<'_>,
 ) -> Result<Identifier, DecodeError> {
+    let place = place.range();
     let at = place.start;
     let decoded = messages::Identifier::decode(message.slice(place));
     let messages::Identifier { node, log_name } =
@@ -129,8 +131,8 @@ fn read_identifier(
     })
 }
 
-fn from_http(message: &Bytes, read: encoded::HttpEntry, values: &mut Values<'_>) -> Entry {
-    let encoded::HttpEntry {
+fn from_http(message: &Bytes, read: &HttpEntry, values: &mut Values<'_>) -> Entry {
+    let HttpEntry {
         common,
         protocol_version,
         request,
@@ -144,7 +146,7 @@ fn from_http(message: &Bytes, read: encoded::HttpEntry, values: &mut Values<'_>)
         request.original_path
     };
     entry.request = Request {
-        version: HttpVersion::from_number(protocol_version),
+        version: HttpVersion::from_number(*protocol_version),
         method: Bytes::from_static(method_name(request.method).as_bytes()),
         authority: values.text_at(message, request.authority),
         path: values.text_at(message, path),
@@ -158,26 +160,27 @@ fn from_http(message: &Bytes, read: encoded::HttpEntry, values: &mut Values<'_>)
     entry.sizes.response_headers = response.headers_bytes;
     // Headers have it where the response has no body.
     let grpc_status = response.status_in_trailers.or(response.status_in_headers);
-    entry.response.grpc_status = grpc_status.and_then(|place| values.number(message.get(place)?));
+    entry.response.grpc_status =
+        grpc_status.and_then(|place| values.number(message.get(place.range())?));
     entry
 }
 
-fn from_tcp(message: &Bytes, read: encoded::TcpEntry, values: &mut Values<'_>) -> Entry {
-    let encoded::TcpEntry {
+fn from_tcp(message: &Bytes, read: &TcpEntry, values: &mut Values<'_>) -> Entry {
+    let TcpEntry {
         common,
         received_bytes,
         sent_bytes,
     } = read;
     let mut entry = from_common(Kind::Tcp, message, common, values);
-    entry.sizes.received = received_bytes;
-    entry.sizes.sent = sent_bytes;
+    entry.sizes.received = *received_bytes;
+    entry.sizes.sent = *sent_bytes;
     entry
 }
 
 fn from_common(
     kind: Kind,
     message: &Bytes,
-    read: encoded::Common,
+    read: &encoded::Common,
     values: &mut Values<'_>,
 ) -> Entry {
     let log_type = LogType::from_number(read.access_log_type);
@@ -223,15 +226,15 @@ fn from_common(
             ..Sizes::default()
         },
         addresses: Addresses {
-            downstream_remote: Address::at(message, read.downstream_remote_address, values),
+            downstream_remote: Address::at(message, &read.downstream_remote_address, values),
             downstream_direct_remote: Address::at(
                 message,
-                read.downstream_direct_remote_address,
+                &read.downstream_direct_remote_address,
                 values,
             ),
-            downstream_local: Address::at(message, read.downstream_local_address, values),
-            upstream_remote: Address::at(message, read.upstream_remote_address, values),
-            upstream_local: Address::at(message, read.upstream_local_address, values),
+            downstream_local: Address::at(message, &read.downstream_local_address, values),
+            upstream_remote: Address::at(message, &read.upstream_remote_address, values),
+            upstream_local: Address::at(message, &read.upstream_local_address, values),
         },
         tls: Tls {
             downstream_version: TlsVersion::from_number(read.tls.version),
@@ -265,7 +268,7 @@ fn find_first_uri(message: &[u8], certificate: Place) -> Result<Place, WireError
             }
         }
     }
-    Ok(0..0)
+    Ok(Place::default())
 }
 
 #[cfg(test)]

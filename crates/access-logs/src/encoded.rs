@@ -4,16 +4,11 @@
 //! be one. As protobuf has it, of a number or text that comes twice the last one holds, and of a message that comes twice the
 //! fields are put together. Groups, which Envoy's messages do not use, make an entry unreadable.
 
-use std::ops::Range;
-
 use crate::{
     GRPC_STATUS,
     messages::{address, common, connection, entry, header, request, response, time, tls},
-    wire::{Content, Field, Fields, WireError},
+    wire::{Content, Field, Fields, Place, WireError},
 };
-
-/// Where a text is in the message.
-pub(crate) type Place = Range<usize>;
 
 /// Bytes are no entry. It is only counted, so that the place does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +114,7 @@ pub(crate) struct Time {
 }
 
 /// `Address`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Address {
     #[default]
     Absent,
@@ -131,7 +126,7 @@ pub(crate) enum Address {
 }
 
 /// `SocketAddress`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Socket {
     pub(crate) address: Place,
     pub(crate) port: u32,
@@ -139,37 +134,38 @@ pub(crate) struct Socket {
 }
 
 impl HttpEntry {
-    pub(crate) fn read(message: &[u8], place: Place) -> Result<Self, Unreadable> {
-        let mut read = Self::default();
+    /// Reads it over another one: moving what is read takes as long as some of its fields.
+    pub(crate) fn read(&mut self, message: &[u8], place: Place) -> Result<(), Unreadable> {
+        *self = Self::default();
         // An encoded response is not put together: its last one is read.
-        let mut answer = 0..0;
+        let mut answer = Place::default();
         for field in Fields::of(message, place) {
             let field = field?;
             match field.number {
-                entry::COMMON => read.common.add(message, bytes(field)?)?,
-                entry::PROTOCOL_VERSION => read.protocol_version = int32(field)?,
-                entry::REQUEST => read.request.add(message, bytes(field)?)?,
+                entry::COMMON => self.common.add(message, bytes(field)?)?,
+                entry::PROTOCOL_VERSION => self.protocol_version = int32(field)?,
+                entry::REQUEST => self.request.add(message, bytes(field)?)?,
                 entry::RESPONSE => answer = bytes(field)?,
                 _ => {}
             }
         }
-        read.response.add(message, answer)?;
-        Ok(read)
+        self.response.add(message, answer)
     }
 }
 
 impl TcpEntry {
-    pub(crate) fn read(message: &[u8], place: Place) -> Result<Self, Unreadable> {
-        let mut read = Self::default();
+    /// Reads it over another one.
+    pub(crate) fn read(&mut self, message: &[u8], place: Place) -> Result<(), Unreadable> {
+        *self = Self::default();
         for field in Fields::of(message, place) {
             let field = field?;
             match field.number {
-                entry::COMMON => read.common.add(message, bytes(field)?)?,
-                entry::CONNECTION => read.add_connection(message, bytes(field)?)?,
+                entry::COMMON => self.common.add(message, bytes(field)?)?,
+                entry::CONNECTION => self.add_connection(message, bytes(field)?)?,
                 _ => {}
             }
         }
-        Ok(read)
+        Ok(())
     }
 
     fn add_connection(&mut self, message: &[u8], place: Place) -> Result<(), Unreadable> {
@@ -349,11 +345,11 @@ impl Response {
                 response::CODE_DETAILS => self.code_details = bytes(field)?,
                 response::HEADERS => {
                     let found = grpc_status(message, field);
-                    self.status_in_headers = found.or(self.status_in_headers.take());
+                    self.status_in_headers = found.or(self.status_in_headers);
                 }
                 response::TRAILERS => {
                     let found = grpc_status(message, field);
-                    self.status_in_trailers = found.or(self.status_in_trailers.take());
+                    self.status_in_trailers = found.or(self.status_in_trailers);
                 }
                 _ => {}
             }
@@ -364,7 +360,7 @@ impl Response {
 
 /// The value of a header or trailer, if it is the status of gRPC. Damage within it is left out.
 fn grpc_status(message: &[u8], field: Field) -> Option<Place> {
-    let (mut name, mut value) = (0..0, 0..0);
+    let (mut name, mut value) = <(Place, Place)>::default();
     for part in Fields::of(message, bytes(field).ok()?).flatten() {
         if let Some(place) = part.bytes_of(header::NAME) {
             name = place;
@@ -372,7 +368,7 @@ fn grpc_status(message: &[u8], field: Field) -> Option<Place> {
             value = place;
         }
     }
-    (message.get(name)? == GRPC_STATUS.as_bytes()).then_some(value)
+    (message.get(name.range())? == GRPC_STATUS.as_bytes()).then_some(value)
 }
 
 impl Time {
@@ -404,16 +400,16 @@ impl Address {
                 }
                 address::PIPE => {
                     let before = match self {
-                        Self::Pipe(path) => path.clone(),
-                        Self::Absent | Self::Socket(_) | Self::Internal(_) => 0..0,
+                        Self::Pipe(path) => *path,
+                        Self::Absent | Self::Socket(_) | Self::Internal(_) => Place::default(),
                     };
                     let path = last_text(message, bytes(field)?, address::PIPE_PATH)?;
                     *self = Self::Pipe(path.unwrap_or(before));
                 }
                 address::INTERNAL => {
                     let before = match self {
-                        Self::Internal(name) => name.clone(),
-                        Self::Absent | Self::Socket(_) | Self::Pipe(_) => 0..0,
+                        Self::Internal(name) => *name,
+                        Self::Absent | Self::Socket(_) | Self::Pipe(_) => Place::default(),
                     };
                     let name = last_text(message, bytes(field)?, address::INTERNAL_LISTENER)?;
                     *self = Self::Internal(name.unwrap_or(before));

@@ -106,6 +106,6 @@ fn what_is_put_together_or_damaged_is_what_prost_reads() {
 
 #[test]
 fn a_place_beyond_the_message_has_no_fields() {
-    assert!(HttpEntry::read(&[], 3..9).is_ok());
-    assert!(TcpEntry::read(&[0x08], 1..9).is_ok());
+    assert!(HttpEntry::default().read(&[], (3..9).into()).is_ok());
+    assert!(TcpEntry::default().read(&[0x08], (1..9).into()).is_ok());
 }

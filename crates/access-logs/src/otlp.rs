@@ -4,8 +4,6 @@
 
 mod attributes;
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -16,7 +14,7 @@ use crate::{
     limits::{Counts, Limits},
     names::{HttpVersion, Kind, LogType},
     values::Values,
-    wire::{Content, Fields, WireError},
+    wire::{Content, Fields, Place, WireError},
 };
 
 /// `ExportLogsServiceRequest` and `ResourceLogs`, `ScopeLogs`, `Resource` and `LogRecord` in it. They are walked by hand for the
@@ -105,7 +103,7 @@ pub fn decode_records(
         let logs = logs?;
         // The resource may come after its records.
         let mut identifier = Identifier::default();
-        for resource in of_number(Fields::of(request, logs.clone()), fields::RESOURCE) {
+        for resource in of_number(Fields::of(request, logs), fields::RESOURCE) {
             identifier = read_resource(request, resource?, &mut values);
         }
         for scope in of_number(Fields::of(request, logs), fields::SCOPE_LOGS) {
@@ -131,10 +129,7 @@ pub fn decode_records(
 }
 
 /// Places of the fields of one number that are text, bytes or messages.
-fn of_number(
-    fields: Fields<'_>,
-    number: u32,
-) -> impl Iterator<Item = Result<Range<usize>, WireError>> {
+fn of_number(fields: Fields<'_>, number: u32) -> impl Iterator<Item = Result<Place, WireError>> {
     fields.filter_map(move |field| field.map(|field| field.bytes_of(number)).transpose())
 }
 
@@ -142,7 +137,7 @@ fn of_number(
 struct Unreadable;
 
 /// The attributes that Envoy adds to the resource itself, unless `disable_builtin_labels` is set.
-fn read_resource(request: &Bytes, place: Range<usize>, values: &mut Values<'_>) -> Identifier {
+fn read_resource(request: &Bytes, place: Place, values: &mut Values<'_>) -> Identifier {
     let mut identifier = Identifier::default();
     let attributes = of_number(Fields::of(request, place), fields::RESOURCE_ATTRIBUTES);
     for (number, attribute) in attributes.enumerate() {
@@ -150,7 +145,7 @@ fn read_resource(request: &Bytes, place: Range<usize>, values: &mut Values<'_>) 
             values.counts.attributes_left_out += 1;
             continue;
         }
-        let attribute = attribute.ok().map(|place| request.slice(place));
+        let attribute = attribute.ok().map(|place| request.slice(place.range()));
         let Some(attribute) = attribute.and_then(|encoded| KeyValue::decode(encoded).ok()) else {
             values.malformed();
             continue;
@@ -169,7 +164,7 @@ fn read_resource(request: &Bytes, place: Range<usize>, values: &mut Values<'_>) 
 /// The entry of a record; `None` if it has none of our attributes.
 fn read_record(
     request: &Bytes,
-    place: Range<usize>,
+    place: Place,
     values: &mut Values<'_>,
 ) -> Result<Option<Entry>, Unreadable> {
     let mut entry = Entry::default();
@@ -191,7 +186,7 @@ fn read_record(
             values.counts.attributes_left_out += 1;
             continue;
         }
-        let attribute = KeyValue::decode(request.slice(encoded)).map_err(|_| Unreadable)?;
+        let attribute = KeyValue::decode(request.slice(encoded.range())).map_err(|_| Unreadable)?;
         let Some(row) = attributes::find(&attribute.key, expected) else {
             continue;
         };

@@ -5,8 +5,9 @@ use std::str::FromStr;
 use bytes::Bytes;
 
 use crate::{
-    encoded::{Place, Time},
+    encoded::Time,
     limits::{Counts, Limits},
+    wire::Place,
 };
 
 /// The end of a text that was cut.
@@ -66,7 +67,7 @@ impl<'a> Values<'a> {
         if place.is_empty() {
             return Bytes::new();
         }
-        self.text(message.slice(place))
+        self.text(message.slice(place.range()))
     }
 
     /// Nanoseconds of a duration that is not negative, or since 1970; of at most 584 years.

@@ -1,11 +1,9 @@
 //! The entries of an encoded message, found without decoding them: only tags and lengths are read.
 
-use std::ops::Range;
-
 use crate::{
     messages::stream::{HTTP_LOGS, IDENTIFIER, LOG_ENTRY, TCP_LOGS},
     names::Kind,
-    wire::{Fields, WireError},
+    wire::{Fields, Place, WireError},
 };
 
 /// Entries of a `StreamAccessLogsMessage`.
@@ -32,8 +30,8 @@ pub fn count_entries(message: &[u8]) -> Result<EntryCount, WireError> {
 /// A part of a `StreamAccessLogsMessage`, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    Identifier(Range<usize>),
-    Entry(Kind, Range<usize>),
+    Identifier(Place),
+    Entry(Kind, Place),
 }
 
 /// The parts of a `StreamAccessLogsMessage` in encoded order. An error is the last item.
@@ -55,8 +53,7 @@ impl<'a> Parts<'a> {
     }
 
     fn end_with(&mut self, error: WireError) -> WireError {
-        let end = self.message.len();
-        self.outer = Fields::of(self.message, end..end);
+        self.outer = Fields::new(&[]);
         self.list = None;
         error
     }
@@ -115,10 +112,10 @@ mod tests {
         ];
         let parts: Result<Vec<Part>, WireError> = Parts::of(&message).collect();
         let expected = vec![
-            Part::Identifier(2..3),
-            Part::Entry(Kind::Http, 7..7),
-            Part::Entry(Kind::Http, 11..12),
-            Part::Entry(Kind::Tcp, 18..18),
+            Part::Identifier((2..3).into()),
+            Part::Entry(Kind::Http, (7..7).into()),
+            Part::Entry(Kind::Http, (11..12).into()),
+            Part::Entry(Kind::Tcp, (18..18).into()),
         ];
         assert_eq!(parts, Ok(expected));
         assert_eq!(count_entries(&message), Ok(EntryCount { http: 2, tcp: 1 }));

@@ -29,27 +29,52 @@ pub struct WireError {
     pub problem: WireProblem,
 }
 
+/// Where text, bytes or a message are in the outermost message: in half the room of a range, as an entry has forty of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl From<Range<usize>> for Place {
+    fn from(range: Range<usize>) -> Self {
+        // Messages are shorter ([`crate::Limits`]).
+        let [start, end] = [range.start, range.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        Self { start, end }
+    }
+}
+
 /// A field and where its content is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) number: u32,
     pub(crate) content: Content,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Varint(u64),
     Fixed64(u64),
     Fixed32,
-    /// Text, bytes or a message: its place in the outermost message.
-    Bytes(Range<usize>),
+    /// Text, bytes or a message.
+    Bytes(Place),
 }
 
 impl Field {
     /// The place of the content if the field has this number and is text, bytes or a message.
-    pub(crate) fn bytes_of(&self, number: u32) -> Option<Range<usize>> {
-        match &self.content {
-            Content::Bytes(range) if self.number == number => Some(range.clone()),
+    pub(crate) fn bytes_of(&self, number: u32) -> Option<Place> {
+        match self.content {
+            Content::Bytes(place) if self.number == number => Some(place),
             Content::Bytes(_) | Content::Varint(_) | Content::Fixed64(_) | Content::Fixed32 => None,
         }
     }
@@ -68,13 +93,17 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(message: &'a [u8]) -> Self {
-        Self::of(message, 0..message.len())
+        Self {
+            rest: message,
+            end: message.len(),
+        }
     }
 
     /// Fields of what is at this place of a message.
-    pub(crate) fn of(message: &'a [u8], place: Range<usize>) -> Self {
-        let end = place.end.min(message.len());
-        let rest = message.get(place.start..end).unwrap_or_default();
+    pub(crate) fn of(message: &'a [u8], place: Place) -> Self {
+        let Range { start, end } = place.range();
+        let end = end.min(message.len());
+        let rest = message.get(start..end).unwrap_or_default();
         Self { rest, end }
     }
 
@@ -118,7 +147,7 @@ impl<'a> Fields<'a> {
 
     #[expect(clippy::inline_always, reason = "reading entries consists of it")]
     #[inline(always)]
-    fn skip(&mut self, length: u64) -> Result<Range<usize>, WireProblem> {
+    fn skip(&mut self, length: u64) -> Result<Place, WireProblem> {
         let start = self.at();
         let split = usize::try_from(length)
             .ok()
@@ -128,7 +157,7 @@ impl<'a> Fields<'a> {
             return Err(WireProblem::Length { length, left });
         };
         self.rest = rest;
-        Ok(start..self.at())
+        Ok(Place::from(start..self.at()))
     }
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireProblem> {
@@ -195,7 +224,7 @@ mod tests {
     fn check(message: &[u8], expected: &[Expected]) {
         let expected: Vec<_> = expected
             .iter()
-            .cloned()
+            .copied()
             .map(|one| {
                 one.map(|(number, content)| Field { number, content })
                     .map_err(|(at, problem)| WireError { at, problem })
@@ -214,12 +243,12 @@ mod tests {
             &[
                 Ok((1, Content::Varint(300))),
                 Ok((2, Content::Fixed64(1))),
-                Ok((3, Content::Bytes(14..16))),
+                Ok((3, Content::Bytes((14..16).into()))),
                 Ok((4, Content::Fixed32)),
             ],
         );
         check(&[], &[]);
-        check(&[0x0a, 0], &[Ok((1, Content::Bytes(2..2)))]);
+        check(&[0x0a, 0], &[Ok((1, Content::Bytes((2..2).into())))]);
     }
 
     #[test]
@@ -246,17 +275,17 @@ mod tests {
     #[test]
     fn fields_inside_of_a_field_have_offsets_of_the_whole() {
         let message = [0x0a, 3, 0x12, 1, 7, 0x18, 1];
-        let inner: Vec<_> = Fields::of(&message, 2..5).collect();
+        let inner: Vec<_> = Fields::of(&message, (2..5).into()).collect();
         assert_eq!(
             inner,
             [Ok(Field {
                 number: 2,
-                content: Content::Bytes(4..5)
+                content: Content::Bytes((4..5).into())
             })]
         );
-        let cut: Vec<_> = Fields::of(&message, 2..4).collect();
+        let cut: Vec<_> = Fields::of(&message, (2..4).into()).collect();
         let problem = WireProblem::Length { length: 1, left: 0 };
         assert_eq!(cut, [Err(WireError { at: 2, problem })]);
-        assert_eq!(Fields::of(&message, 9..12).count(), 0);
+        assert_eq!(Fields::of(&message, (9..12).into()).count(), 0);
     }
 }

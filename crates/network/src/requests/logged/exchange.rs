@@ -28,16 +28,20 @@ impl Halves {
         let timing = &entry.timing;
         let at = |offset: Option<u64>| offset.map(|offset| start.saturating_add(offset));
         let end_ns = at(timing.last_downstream_tx_ns.or(timing.duration_ns)).unwrap_or(start);
-        let inner = Exchange {
-            status: status(entry),
-            outcome: outcome(entry),
-            request_end_ns: at(timing.last_downstream_rx_ns),
-            first_byte_ns: at(timing.first_downstream_tx_ns),
-            end_ns,
-            request_bytes: entry.sizes.received,
-            response_bytes: entry.sizes.sent,
-            ..request(entry, protocol(entry), start)
-        };
+        // Filled where it is: to move an exchange takes as long as to count it.
+        let mut inner = Exchange::new(protocol(entry), start);
+        inner.method = kept(&text(&entry.request.method));
+        inner.route = entry.route().map(|mut route| {
+            route.truncate(route.floor_char_boundary(TEXT_BYTES));
+            route
+        });
+        inner.status = status(entry);
+        inner.outcome = outcome(entry);
+        inner.request_end_ns = at(timing.last_downstream_rx_ns);
+        inner.first_byte_ns = at(timing.first_downstream_tx_ns);
+        inner.end_ns = end_ns;
+        inner.request_bytes = entry.sizes.received;
+        inner.response_bytes = entry.sizes.sent;
         let outer = at(timing.first_upstream_tx_ns)
             .filter(|_| entry.addresses.upstream_remote != Address::Absent);
         let outer = outer.map(|begin_ns| {
@@ -48,37 +52,25 @@ impl Halves {
                 (None, Outcome::Broken)
             };
             let whole = is_answered.then_some(timing.last_upstream_rx_ns).flatten();
-            Exchange {
-                status,
-                outcome: if whole.is_none() {
-                    Outcome::Broken
-                } else {
-                    outcome
-                },
-                request_end_ns: at(timing.last_upstream_tx_ns),
-                first_byte_ns: at(timing.first_upstream_rx_ns),
-                end_ns: at(whole).unwrap_or(end_ns).max(begin_ns),
-                // Filters may change bodies, and entries have only what the client sent and got.
-                request_size_known: false,
-                response_size_known: false,
-                method: inner.method.clone(),
-                route: inner.route.clone(),
-                // Calls of gRPC are passed on as such; else the entry does not tell what is spoken.
-                ..Exchange::new(call(entry).unwrap_or(Protocol::Http), begin_ns)
-            }
+            // Calls of gRPC are passed on as such; else the entry does not tell what is spoken.
+            let mut outer = Exchange::new(call(entry).unwrap_or(Protocol::Http), begin_ns);
+            outer.status = status;
+            outer.outcome = if whole.is_none() {
+                Outcome::Broken
+            } else {
+                outcome
+            };
+            outer.request_end_ns = at(timing.last_upstream_tx_ns);
+            outer.first_byte_ns = at(timing.first_upstream_rx_ns);
+            outer.end_ns = at(whole).unwrap_or(end_ns).max(begin_ns);
+            // Filters may change bodies, and entries have only what the client sent and got.
+            outer.request_size_known = false;
+            outer.response_size_known = false;
+            outer.method.clone_from(&inner.method);
+            outer.route.clone_from(&inner.route);
+            outer
         });
         Self { inner, outer }
-    }
-}
-
-fn request(entry: &Entry, protocol: Protocol, begin_ns: u64) -> Exchange {
-    Exchange {
-        method: kept(&text(&entry.request.method)),
-        route: entry.route().map(|mut route| {
-            route.truncate(route.floor_char_boundary(TEXT_BYTES));
-            route
-        }),
-        ..Exchange::new(protocol, begin_ns)
     }
 }
 

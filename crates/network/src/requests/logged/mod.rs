@@ -207,7 +207,7 @@ impl LogTracker {
             tid: None,
             ready_ns: None,
         };
-        let request = ObservedRequest {
+        let mut request = ObservedRequest {
             cookie: 0,
             seen_by,
             drawn: Drawn::ALL,
@@ -217,18 +217,18 @@ impl LogTracker {
             answer: Some(moved),
             exchange,
         };
-        let mut seen = Seen { hop, request };
         if is_settled && !self.samples.keeps_all() {
-            self.count(seen, Some(entry));
+            self.count(hop, &mut request, Some(entry));
             return;
         }
-        add_texts(&mut seen.request.exchange, entry, self.raw_paths);
+        add_texts(&mut request.exchange, entry, self.raw_paths);
         if self.waiting.len() >= MAX_WAITING
-            && let Some((_, oldest)) = self.waiting.pop_front()
+            && let Some((_, mut oldest)) = self.waiting.pop_front()
         {
-            self.count(oldest, None);
+            self.count(oldest.hop, &mut oldest.request, None);
         }
-        self.waiting.push_back((self.reports, seen));
+        self.waiting
+            .push_back((self.reports, Seen { hop, request }));
     }
 
     /// Has the ends of an entry be looked for at the sockets of its process: those that were answered, by the client's address.
@@ -309,8 +309,7 @@ impl LogTracker {
     }
 
     /// Counts a request where it belongs by now. `entry` is the one that it is of, if it has no texts yet.
-    fn count(&mut self, seen: Seen, entry: Option<&Entry>) {
-        let Seen { hop, mut request } = seen;
+    fn count(&mut self, hop: HopId, request: &mut ObservedRequest, entry: Option<&Entry>) {
         let envoys = &self.envoys;
         let process = |id: EnvoyId| Some(envoys.get(id.0)?.process.clone());
         let Some(settled) = self.hops.settle(hop, request.seen_by, process) else {
@@ -322,8 +321,7 @@ impl LogTracker {
         {
             request.exchange.protocol = protocol;
         }
-        self.operations
-            .add(&settled.edge, &request, settled.counted);
+        self.operations.add(&settled.edge, request, settled.counted);
         if settled.counted == Counted::AtOtherEnd {
             return;
         }
@@ -334,12 +332,12 @@ impl LogTracker {
                 self.operations.greeted(&settled.edge, greeting);
             }
         }
-        self.timeline.add(&settled.edge, &request);
-        if self.samples.wants(&settled.edge, &request) {
+        self.timeline.add(&settled.edge, request);
+        if self.samples.wants(&settled.edge, request) {
             if let Some(entry) = entry {
                 add_texts(&mut request.exchange, entry, self.raw_paths);
             }
-            self.samples.add(&settled.edge, request);
+            self.samples.add(&settled.edge, request.clone());
         }
     }
 
@@ -379,13 +377,13 @@ impl LogTracker {
     pub fn table(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
         for _ in 0..self.waiting.len() {
-            let Some((since, seen)) = self.waiting.pop_front() else {
+            let Some((since, mut seen)) = self.waiting.pop_front() else {
                 break;
             };
             // Where all are kept they are in their order, about.
             let is_next = !self.samples.keeps_all() || self.reports - since >= PATIENCE;
             if is_next && self.hops.is_settled(seen.hop, self.reports) {
-                self.count(seen, None);
+                self.count(seen.hop, &mut seen.request, None);
             } else {
                 self.waiting.push_back((since, seen));
             }
@@ -398,8 +396,8 @@ impl LogTracker {
     /// Everything, after the last entry.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
-        while let Some((_, seen)) = self.waiting.pop_front() {
-            self.count(seen, None);
+        while let Some((_, mut seen)) = self.waiting.pop_front() {
+            self.count(seen.hop, &mut seen.request, None);
         }
         self.join(true);
         self.rows(now_ns)
