@@ -36,7 +36,7 @@ const NAME_BYTES: usize = 108;
 
 /// A connection, by the place where it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct HopId(u64);
+pub(super) struct HopId(pub(super) u64);
 
 /// Who is at one end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod exchange;
 mod hops;
 mod joins;
 mod missing;
+mod waiting;
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -27,8 +28,7 @@ use profiler_protocols::{Exchange, Protocol};
 
 use super::{
     digest::digest,
-    event::Drawn,
-    observed_request::{Moved, ObservedRequest},
+    observed_request::ObservedRequest,
     operations::{Counted, Operations, Rows, Sampling, spoken},
     samples::Samples,
     timeline::Timeline,
@@ -38,6 +38,7 @@ use envoy::Envoy;
 use exchange::{Halves, add_texts};
 use hops::{HopId, Hops, Met};
 use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
+use waiting::{Waiting, observed};
 
 pub use hops::{OtherEnd, OwnSocket, SocketNow, UnknownEnd};
 pub use missing::Missing;
@@ -66,8 +67,7 @@ pub struct LogTracker {
     raw_paths: bool,
     envoys: Vec<Envoy>,
     hops: Hops,
-    /// With the report before which they came.
-    waiting: VecDeque<(u64, Seen)>,
+    waiting: VecDeque<Waiting>,
     operations: Operations,
     samples: Samples,
     timeline: Timeline,
@@ -77,13 +77,6 @@ pub struct LogTracker {
     /// Entries and requests for which there was no room.
     pub left_out: u64,
     of_other_envoys: u64,
-}
-
-/// One end's view of a request on one hop.
-#[derive(Debug)]
-struct Seen {
-    hop: HopId,
-    request: ObservedRequest,
 }
 
 impl LogTracker {
@@ -196,39 +189,25 @@ impl LogTracker {
         }
     }
 
-    fn see(&mut self, met: Met, (seen_by, pid): (SeenBy, u32), exchange: Exchange, entry: &Entry) {
+    fn see(&mut self, met: Met, end: (SeenBy, u32), exchange: Exchange, entry: &Entry) {
         let Met {
             hop,
             client,
             is_settled,
         } = met;
-        let moved = Moved {
-            pid,
-            tid: None,
-            ready_ns: None,
-        };
-        let mut request = ObservedRequest {
-            cookie: 0,
-            seen_by,
-            drawn: Drawn::ALL,
-            tls: false,
-            client,
-            begin: moved,
-            answer: Some(moved),
-            exchange,
-        };
+        let mut request = observed(end, client, exchange);
         if is_settled && !self.samples.keeps_all() {
             self.count(hop, &mut request, Some(entry));
             return;
         }
         add_texts(&mut request.exchange, entry, self.raw_paths);
         if self.waiting.len() >= MAX_WAITING
-            && let Some((_, mut oldest)) = self.waiting.pop_front()
+            && let Some(oldest) = self.waiting.pop_front()
         {
-            self.count(oldest.hop, &mut oldest.request, None);
+            self.count(oldest.hop, &mut oldest.request(), None);
         }
         self.waiting
-            .push_back((self.reports, Seen { hop, request }));
+            .push_back(Waiting::new(self.reports, hop, &request));
     }
 
     /// Has the ends of an entry be looked for at the sockets of its process: those that were answered, by the client's address.
@@ -377,17 +356,19 @@ impl LogTracker {
     pub fn table(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
         for _ in 0..self.waiting.len() {
-            let Some((since, mut seen)) = self.waiting.pop_front() else {
+            let Some(next) = self.waiting.pop_front() else {
                 break;
             };
             // Where all are kept they are in their order, about.
-            let is_next = !self.samples.keeps_all() || self.reports - since >= PATIENCE;
-            if is_next && self.hops.is_settled(seen.hop, self.reports) {
-                self.count(seen.hop, &mut seen.request, None);
+            let is_next = !self.samples.keeps_all() || self.reports - next.since >= PATIENCE;
+            if is_next && self.hops.is_settled(next.hop, self.reports) {
+                self.count(next.hop, &mut next.request(), None);
             } else {
-                self.waiting.push_back((since, seen));
+                self.waiting.push_back(next);
             }
         }
+        // A burst of new connections leaves room for as many.
+        self.waiting.shrink_to(2 * self.waiting.len());
         self.hops.forget(self.reports);
         self.join(false);
         self.rows(now_ns)
@@ -396,8 +377,8 @@ impl LogTracker {
     /// Everything, after the last entry.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
-        while let Some((_, mut seen)) = self.waiting.pop_front() {
-            self.count(seen.hop, &mut seen.request, None);
+        while let Some(next) = self.waiting.pop_front() {
+            self.count(next.hop, &mut next.request(), None);
         }
         self.join(true);
         self.rows(now_ns)
