@@ -138,31 +138,31 @@ fn from_http(message: &Bytes, read: &HttpEntry, values: &mut Values<'_>) -> Entr
         request,
         response,
     } = read;
-    let mut entry = from_common(Kind::Http, message, common, values);
     // The path of the client, before the route rewrote it.
     let path = if request.original_path.is_empty() {
         request.path
     } else {
         request.original_path
     };
-    entry.request = Request {
-        version: HttpVersion::from_number(*protocol_version),
-        method: Bytes::from_static(method_name(request.method).as_bytes()),
-        authority: values.text_at(message, request.authority),
-        path: values.text_at(message, path),
-        id: values.text_at(message, request.id),
-    };
-    entry.response.status = response.code.and_then(|code| values.status(code));
-    entry.response.details = values.text_at(message, response.code_details);
-    entry.sizes.received = request.body_bytes;
-    entry.sizes.sent = response.body_bytes;
-    entry.sizes.request_headers = request.headers_bytes;
-    entry.sizes.response_headers = response.headers_bytes;
     // Headers have it where the response has no body.
     let grpc_status = response.status_in_trailers.or(response.status_in_headers);
-    entry.response.grpc_status =
-        grpc_status.and_then(|place| values.number(message.get(place.range())?));
-    entry
+    let own = Own {
+        request: Request {
+            version: HttpVersion::from_number(*protocol_version),
+            method: Bytes::from_static(method_name(request.method).as_bytes()),
+            authority: values.text_at(message, request.authority),
+            path: values.text_at(message, path),
+            id: values.text_at(message, request.id),
+        },
+        status: response.code.and_then(|code| values.status(code)),
+        grpc_status: grpc_status.and_then(|place| values.number(message.get(place.range())?)),
+        details: values.text_at(message, response.code_details),
+        received: request.body_bytes,
+        sent: response.body_bytes,
+        request_headers: request.headers_bytes,
+        response_headers: response.headers_bytes,
+    };
+    entry_of(Kind::Http, message, (common, own), values)
 }
 
 fn from_tcp(message: &Bytes, read: &TcpEntry, values: &mut Values<'_>) -> Entry {
@@ -171,16 +171,32 @@ fn from_tcp(message: &Bytes, read: &TcpEntry, values: &mut Values<'_>) -> Entry 
         received_bytes,
         sent_bytes,
     } = read;
-    let mut entry = from_common(Kind::Tcp, message, common, values);
-    entry.sizes.received = *received_bytes;
-    entry.sizes.sent = *sent_bytes;
-    entry
+    let own = Own {
+        received: *received_bytes,
+        sent: *sent_bytes,
+        ..Own::default()
+    };
+    entry_of(Kind::Tcp, message, (common, own), values)
 }
 
-fn from_common(
+/// What requests and connections do not have in common.
+#[derive(Default)]
+struct Own {
+    request: Request,
+    status: Option<u16>,
+    grpc_status: Option<u32>,
+    details: Bytes,
+    received: u64,
+    sent: u64,
+    request_headers: u64,
+    response_headers: u64,
+}
+
+/// The whole entry at once: it is large, and is not moved to be completed.
+fn entry_of(
     kind: Kind,
     message: &Bytes,
-    read: &encoded::Common,
+    (read, own): (&encoded::Common, Own),
     values: &mut Values<'_>,
 ) -> Entry {
     let log_type = LogType::from_number(read.access_log_type);
@@ -204,12 +220,12 @@ fn from_common(
             last_downstream_tx_ns: values.nanoseconds(read.time_to_last_downstream_tx_byte),
             duration_ns: values.nanoseconds(read.duration),
         },
-        request: Request::default(),
+        request: own.request,
         response: Response {
-            status: None,
-            grpc_status: None,
+            status: own.status,
+            grpc_status: own.grpc_status,
             flags: Flags::from_fields(read.response_flags),
-            details: Bytes::new(),
+            details: own.details,
             termination_details: values.text_at(message, read.connection_termination_details),
         },
         upstream: Upstream {
@@ -219,11 +235,14 @@ fn from_common(
             transport_failure: values.text_at(message, read.upstream_transport_failure_reason),
         },
         sizes: Sizes {
+            received: own.received,
+            sent: own.sent,
+            request_headers: own.request_headers,
+            response_headers: own.response_headers,
             downstream_wire_received: read.downstream_wire_bytes_received,
             downstream_wire_sent: read.downstream_wire_bytes_sent,
             upstream_wire_sent: read.upstream_wire_bytes_sent,
             upstream_wire_received: read.upstream_wire_bytes_received,
-            ..Sizes::default()
         },
         addresses: Addresses {
             downstream_remote: Address::at(message, &read.downstream_remote_address, values),

@@ -24,7 +24,7 @@ use profiler_model::{
     Endpoint, LoggedJoin, LoggedRequests, RequestAtSocket, RequestCounters, RequestTable, SeenBy,
     TlsSeen, Window,
 };
-use profiler_protocols::{Exchange, Protocol};
+use profiler_protocols::Protocol;
 
 use super::{
     digest::digest,
@@ -38,7 +38,7 @@ use envoy::Envoy;
 use exchange::{Halves, add_texts};
 use hops::{HopId, Hops, Met};
 use joins::{Joined, Joins, LoggedEnd, LoggedEnds, Place};
-use waiting::{Waiting, observed};
+use waiting::Waiting;
 
 pub use hops::{OtherEnd, OwnSocket, SocketNow, UnknownEnd};
 pub use missing::Missing;
@@ -68,6 +68,8 @@ pub struct LogTracker {
     envoys: Vec<Envoy>,
     hops: Hops,
     waiting: VecDeque<Waiting>,
+    /// Of the entry that was taken last.
+    halves: Option<Box<Halves>>,
     operations: Operations,
     samples: Samples,
     timeline: Timeline,
@@ -96,6 +98,7 @@ impl LogTracker {
             envoys: Vec::new(),
             hops: Hops::default(),
             waiting: VecDeque::new(),
+            halves: None,
             operations: Operations::default(),
             samples: Samples::new(keep, rules),
             timeline: Timeline::new(begin_ns),
@@ -144,8 +147,18 @@ impl LogTracker {
             return;
         }
         let (pid, namespace) = (envoy.process.pid.unwrap_or(0), envoy.namespace);
-        let Halves { inner, outer } = Halves::of(entry, self.epoch_ns);
-        let protocol = inner.protocol;
+        let mut halves = self.halves.take().unwrap_or_default();
+        halves.read(entry, pid, self.epoch_ns);
+        self.see_both((id, namespace), &mut halves, entry);
+        self.halves = Some(halves);
+    }
+
+    fn see_both(
+        &mut self,
+        (id, namespace): (EnvoyId, Option<u64>),
+        halves: &mut Halves,
+        entry: &Entry,
+    ) {
         let addresses = &entry.addresses;
         // Behind a proxy the client's own address may come from a header: that one is not at the other end.
         let client = [
@@ -156,48 +169,49 @@ impl LogTracker {
             .into_iter()
             .find(|address| address.socket().is_some());
         let client = client.unwrap_or(&addresses.downstream_direct_remote);
+        let timing = &entry.timing;
+        let inner = period(&halves.inner);
+        let outer = halves.outer().map(|outer| period(outer));
         let answered = [
-            (client, Some(&inner), entry.timing.last_downstream_tx_ns),
+            (client, timing.last_downstream_tx_ns.map(|_| inner)),
             (
                 &addresses.upstream_local,
-                outer.as_ref(),
-                entry.timing.last_upstream_rx_ns,
+                outer.filter(|_| timing.last_upstream_rx_ns.is_some()),
             ),
         ];
         self.look_for(id, entry, answered);
         let ends = [client, &addresses.downstream_local];
-        if let Some(met) = self.hops.of(
-            ends,
-            namespace,
-            (SeenBy::Server, id),
-            (self.reports, times(&inner)),
-        ) {
+        if let Some(met) =
+            self.hops
+                .of(ends, namespace, (SeenBy::Server, id), (self.reports, inner))
+        {
+            let protocol = halves.inner.exchange.protocol;
             self.hops
                 .learn(met.hop, spoken(protocol), || greeting(entry));
-            self.see(met, (SeenBy::Server, pid), inner, entry);
+            self.see(met, &mut halves.inner, entry);
         }
-        if let Some(outer) = outer {
+        if let Some(outer) = halves.outer() {
             let ends = [&addresses.upstream_local, &addresses.upstream_remote];
             if let Some(met) = self.hops.of(
                 ends,
                 namespace,
                 (SeenBy::Client, id),
-                (self.reports, times(&outer)),
+                (self.reports, period(outer)),
             ) {
-                self.see(met, (SeenBy::Client, pid), outer, entry);
+                self.see(met, outer, entry);
             }
         }
     }
 
-    fn see(&mut self, met: Met, end: (SeenBy, u32), exchange: Exchange, entry: &Entry) {
+    fn see(&mut self, met: Met, request: &mut ObservedRequest, entry: &Entry) {
         let Met {
             hop,
             client,
             is_settled,
         } = met;
-        let mut request = observed(end, client, exchange);
+        request.client = client;
         if is_settled && !self.samples.keeps_all() {
-            self.count(hop, &mut request, Some(entry));
+            self.count(hop, request, Some(entry));
             return;
         }
         add_texts(&mut request.exchange, entry, self.raw_paths);
@@ -207,7 +221,7 @@ impl LogTracker {
             self.count(oldest.hop, &mut oldest.request(), None);
         }
         self.waiting
-            .push_back(Waiting::new(self.reports, hop, &request));
+            .push_back(Waiting::new(self.reports, hop, request));
     }
 
     /// Has the ends of an entry be looked for at the sockets of its process: those that were answered, by the client's address.
@@ -215,19 +229,19 @@ impl LogTracker {
         &mut self,
         id: EnvoyId,
         entry: &Entry,
-        [inner, outer]: [(&Address, Option<&Exchange>, Option<u64>); 2],
+        [inner, outer]: [(&Address, Option<[u64; 2]>); 2],
     ) {
         let Some(envoy) = self.envoys.get_mut(id.0) else {
             return;
         };
         let timing = (entry.upstream.attempts <= 1).then_some(entry.timing);
         let pid = envoy.process.pid.filter(|_| self.joins.is_some());
-        let end = |seen_by, (client, exchange, answered): (&Address, Option<&Exchange>, _)| {
-            let (exchange, _last) = exchange.zip::<u64>(answered)?;
+        let end = |seen_by, (client, period): (&Address, Option<[u64; 2]>)| {
+            let [begin_ns, end_ns] = period?;
             let end = LoggedEnd {
                 place: Place::new(pid?, seen_by, client.socket()?),
-                begin_ns: exchange.begin_ns,
-                end_ns: exchange.end_ns,
+                begin_ns,
+                end_ns,
                 request_id: exchange::request_id(entry).as_ref().map(digest),
             };
             Some((end, Joined::default()))
@@ -437,8 +451,8 @@ impl LogTracker {
 }
 
 /// When a request began and was over.
-fn times(exchange: &Exchange) -> [u64; 2] {
-    [exchange.begin_ns, exchange.end_ns]
+fn period(request: &ObservedRequest) -> [u64; 2] {
+    [request.exchange.begin_ns, request.exchange.end_ns]
 }
 
 /// Whether a request was over in a span of time. One of which that is not known was: it has just come.
