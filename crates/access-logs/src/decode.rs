@@ -94,7 +94,9 @@ pub fn decode(
 }
 
 pub(crate) fn check_size(message: &Bytes, limits: &Limits) -> Result<(), DecodeError> {
-    let (bytes, limit) = (message.len(), limits.message_bytes);
+    // Places have 32 bits.
+    let limit = limits.message_bytes.min(u32::MAX as usize);
+    let bytes = message.len();
     if bytes > limit {
         return Err(DecodeError::TooLarge { bytes, limit });
     }

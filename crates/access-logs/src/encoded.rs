@@ -134,7 +134,7 @@ pub(crate) struct Socket {
 }
 
 impl HttpEntry {
-    /// Reads it over another one: moving what is read takes as long as some of its fields.
+    /// Overwrites `self`: to move an entry costs as much as to read some of its fields.
     pub(crate) fn read(&mut self, message: &[u8], place: Place) -> Result<(), Unreadable> {
         *self = Self::default();
         // An encoded response is not put together: its last one is read.

@@ -29,7 +29,7 @@ pub struct WireError {
     pub problem: WireProblem,
 }
 
-/// Where text, bytes or a message are in the outermost message: in half the room of a range, as an entry has forty of them.
+/// Where text, bytes or a message are in the outermost message. Half the size of a `Range<usize>`: an entry has forty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     start: u32,
@@ -48,7 +48,7 @@ impl Place {
 
 impl From<Range<usize>> for Place {
     fn from(range: Range<usize>) -> Self {
-        // Messages are shorter ([`crate::Limits`]).
+        // Longer messages are refused before they are decoded.
         let [start, end] = [range.start, range.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
         Self { start, end }
     }

@@ -93,30 +93,33 @@ pub(crate) fn known_flag(name: &str) -> Option<&'static Flag> {
     FLAGS.iter().find(|flag| flag.short_name == name)
 }
 
-/// Where most of the requests and connections with a flag were sent, most first.
+/// Where requests and connections with a flag were sent, most first.
 fn places<'a>(envoy: &'a LoggingEnvoy, flag: &str) -> impl Iterator<Item = &'a LoggedFlagged> {
     let flagged = envoy.flagged.iter();
-    flagged
-        .filter(move |place| place.flag == flag)
-        .take(MOST_PLACES)
+    flagged.filter(move |place| place.flag == flag)
 }
 
-/// The same in words: `7 at 10.0.0.7:80 of checkout`. Without those for which no cluster was chosen.
+/// The same in words: `7 to 10.0.0.7:80 of cluster web, 2 elsewhere`. `None` where no cluster is known.
 pub(crate) fn places_text(envoy: &LoggingEnvoy, flag: &str) -> Option<String> {
     let shown = places(envoy, flag).filter(|place| !place.cluster.is_empty());
-    let texts: Vec<String> = shown
-        .map(|place| {
-            let cluster = printable_within(&place.cluster, LONGEST_PLACE);
-            let count = thousands(place.count);
-            match place.address.as_str() {
-                "" => format!("{count} at no host of {cluster}"),
-                address => {
-                    let address = printable_within(address, LONGEST_PLACE);
-                    format!("{count} at {address} of {cluster}")
-                }
-            }
-        })
-        .collect();
+    let shown: Vec<&LoggedFlagged> = shown.take(MOST_PLACES).collect();
+    let mut rest = envoy.flags.get(flag).copied().unwrap_or(0);
+    let mut texts = Vec::new();
+    for place in shown {
+        rest = rest.saturating_sub(place.count);
+        let cluster = printable_within(&place.cluster, LONGEST_PLACE);
+        let host = match place.address.as_str() {
+            "" => "no host".to_owned(),
+            address => printable_within(address, LONGEST_PLACE),
+        };
+        texts.push(format!(
+            "{} to {host} of cluster {cluster}",
+            thousands(place.count)
+        ));
+    }
+    if rest > 0 && !texts.is_empty() {
+        texts.push(format!("{} elsewhere", thousands(rest)));
+    }
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
@@ -129,6 +132,7 @@ fn flag(envoy: &LoggingEnvoy, name: &str, count: u64) -> AccessLogFlag {
         cause: known.map_or("", |flag| flag.cause),
         count,
         upstreams: places(envoy, name)
+            .take(MOST_PLACES)
             .map(|place| AccessLogFlagged {
                 cluster: place.cluster.clone(),
                 address: place.address.clone(),

@@ -48,7 +48,6 @@ pub(crate) fn host(address: &str, requests: u64, errors: u64, each_ns: u64) -> L
     }
 }
 
-/// What is said of the first of these hosts; nothing is said of the others.
 /// Requests with a flag, at a host or none of the cluster `web`.
 pub(crate) fn flagged(flag: &str, address: &str, count: u64) -> LoggedFlagged {
     LoggedFlagged {
@@ -59,6 +58,7 @@ pub(crate) fn flagged(flag: &str, address: &str, count: u64) -> LoggedFlagged {
     }
 }
 
+/// What is said of the first of these hosts; nothing is said of the others.
 fn said(hosts: &[LoggedUpstream]) -> Option<String> {
     let found = stand_out(hosts);
     assert!(found[1..].iter().all(Option::is_none), "{found:?}");
@@ -187,7 +187,18 @@ fn flags_phases_and_hosts_are_published_with_their_meaning() {
     );
     assert_eq!(
         places_text(&envoy, "UF").as_deref(),
-        Some("5 at 10.0.0.1:80 of web, 1 at no host of web")
+        Some("5 to 10.0.0.1:80 of cluster web, 1 to no host of cluster web, 1 elsewhere")
+    );
+    let many = LoggingEnvoy {
+        flagged: (1..9)
+            .map(|host| flagged("UF", &format!("10.0.0.{host}:80"), 1))
+            .collect(),
+        ..envoy.clone()
+    };
+    let text = places_text(&many, "UF").unwrap();
+    assert!(
+        text.ends_with("10.0.0.3:80 of cluster web, 4 elsewhere"),
+        "{text}"
     );
     assert_eq!(places_text(&envoy, "NEW"), None);
     let unknown = &found["flags"][2];

@@ -65,7 +65,7 @@ pub struct AccessLogFlag {
     pub cause: &'static str,
     /// Requests and connections that have it.
     pub count: u64,
-    /// Where most of them were sent.
+    /// Where they were sent, most first: at most three places. Those that are missing from the sum of their counts went elsewhere.
     pub upstreams: Vec<AccessLogFlagged>,
 }
 

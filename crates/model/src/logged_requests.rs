@@ -50,8 +50,8 @@ pub struct LoggingEnvoy {
     pub phases: Vec<LoggedPhase>,
     /// Requests and connections by response flag, its short name (`UF`). One may have several.
     pub flags: BTreeMap<String, u64>,
-    /// The same by where they were sent, most first. Those for which there was no room are left out. Stored beside
-    /// (`profiler_engine::store`), as older results do not have it.
+    /// The same by where they were sent, most first; some of the places where there are very many. Stored beside (`profiler_engine::store`), as
+    /// older results do not have it.
     #[serde(skip)]
     pub flagged: Vec<LoggedFlagged>,
     /// Requests by where the response comes from (`via_upstream`); after some different ones `other`.

@@ -105,7 +105,7 @@ macro_rules! handlers {
 #[cfg(test)]
 pub(super) use handlers;
 
-/// A handler, where its description says that it is.
+/// A handler with the path and the method of its description.
 struct Route {
     path: String,
     method: &'static str,
@@ -152,7 +152,7 @@ fn name_of(method: &HttpMethod) -> &'static str {
     }
 }
 
-/// `docs/http-api.json`, which a test holds against the descriptions: to make it from those takes 1.5 MB of code.
+/// `docs/http-api.json`. A test compares it with the descriptions; to make it of those at run time takes 1.3 MB of code.
 const DOCUMENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/http-api.json.gz"));
 
 /// The OpenAPI document as indented JSON, ending in a newline.

@@ -92,14 +92,16 @@ function Coded({ text }: { text: string }) {
 function FlaggedUpstreams({ flag }: { flag: LoggedFlag }) {
   const chosen = flag.upstreams.filter(({ cluster }) => cluster !== "");
   if (chosen.length === 0) return null;
+  const elsewhere = flag.count - chosen.reduce((sum, place) => sum + place.count, 0);
   return (
     <ul class="flag-upstreams">
       {chosen.map(({ cluster, address, count: requests }) => (
         <li key={`${cluster} ${address}`}>
-          {count(requests)} at {address === "" ? "no host" : <code>{visible(address)}</code>} of{" "}
+          {count(requests)} to {address === "" ? "no host" : <code>{visible(address)}</code>} of{" "}
           <code>{visible(cluster)}</code>
         </li>
       ))}
+      {elsewhere > 0 && <li>{count(elsewhere)} elsewhere</li>}
     </ul>
   );
 }

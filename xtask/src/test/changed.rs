@@ -58,7 +58,7 @@ const READERS: &[(&str, &[&str])] = &[
             "shipped",
         ],
     ),
-    ("docs/", &["unit", "web", "api-fuzz"]),
+    ("docs/", &["unit", "web", "api", "api-fuzz"]),
     ("fuzz/", &["fuzz"]),
     ("deny.toml", &["supply-chain"]),
     ("NOTICE", &["supply-chain", "shipped"]),

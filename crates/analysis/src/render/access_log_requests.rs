@@ -89,10 +89,11 @@ fn section(envoy: &LoggingEnvoy) -> Text {
         line(&mut text, &format!("  {}", joined_text(joined)));
     }
     text.push(&phases(envoy));
-    if envoy.joined.is_none() && !envoy.phases.is_empty() {
+    let is_local = envoy.process.pid.is_some();
+    if is_local && envoy.joined.is_none() && !envoy.phases.is_empty() {
         line(
             &mut text,
-            "  these begin when Envoy has read a request: how long it lay unread in a socket, --source access-log,sockets says",
+            "  times start once Envoy has read a request; --source access-log,sockets also shows how long it waited in the socket",
         );
     }
     text.push(&flags(envoy));

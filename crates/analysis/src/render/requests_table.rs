@@ -344,7 +344,7 @@ fn parts(times: &SidecarTimes) -> Text {
         row("upstream", upstream_ns),
         row("  of which response socket queue", answer_wait_ns),
         row("response path", to_client_ns),
-        row("in the sidecar", inside_ns),
+        row("in the sidecar, socket queues left out", inside_ns),
     ])
 }
 

@@ -15,7 +15,7 @@ use crate::sockets::{enter_namespace_of, sockets_of};
 /// Istio's port, which is tried first.
 const ISTIO_PORT: u16 = 15000;
 /// Ports that are tried first, and on all addresses too. Any other port may be one that Envoy proxies, and a
-/// request to it would reach a service, or be counted with the user's own.
+/// request to it would reach a service, and be counted among the user's.
 const USUAL_PORTS: [u16; 5] = [ISTIO_PORT, 9901, 19000, 9001, 8001];
 /// Addresses that are tried.
 const MOST: usize = 8;

@@ -1778,7 +1778,7 @@ export interface components {
             readonly meaning: string;
             /** @description `UF`, as in `%RESPONSE_FLAGS%`. */
             readonly name: string;
-            /** @description Where most of them were sent. */
+            /** @description Where they were sent, most first: at most three places. Those that are missing from the sum of their counts went elsewhere. */
             readonly upstreams: readonly components["schemas"]["LoggedFlagged"][];
         };
         /** @description Where requests with a response flag were sent. */

@@ -62,7 +62,7 @@ fn a_finding_names_the_hosts_that_requests_with_the_flag_went_to() {
         ..with_flags(Some(ENVOY), &[("UF", 20)])
     };
     let findings = found_by(&embedded(), vec![envoy]);
-    let text = "20 of 1,000 requests of envoy (7) have it: 19 at 10.0.0.1:80 of web, 1 at no host of web. The connection";
+    let text = "20 of 1,000 requests of envoy (7) have it: 19 to 10.0.0.1:80 of cluster web, 1 to no host of cluster web. The connection";
     assert!(findings[0].reason.contains(text), "{findings:#?}");
 }
 

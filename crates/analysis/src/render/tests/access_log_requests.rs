@@ -65,7 +65,7 @@ fn an_envoy_has_a_section_with_all_that_it_reports() {
             "  PHASE           mean      p50      p99",
             "  to_upstream  2.00 ms  2.00 ms  2.00 ms",
             "  UH NoHealthyUpstream: 24,060 (2.00 %)",
-            "    24,060 at no host of web",
+            "    24,060 to no host of cluster web",
             "    The upstream cluster had no healthy host, and Envoy answered 503.",
             "    usual cause: No ready pods, failed health checks or hosts ejected by outlier detection; `outlier_detection`, \
              `health_checks`, `healthy_panic_threshold`",
@@ -109,7 +109,7 @@ fn what_is_not_known_of_an_envoy_is_said() {
         "{found}"
     );
     assert!(
-        found.contains("  these begin when Envoy has read a request"),
+        found.contains("  times start once Envoy has read a request"),
         "{found}"
     );
     let found = of(Vec::new());

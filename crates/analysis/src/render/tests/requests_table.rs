@@ -295,7 +295,7 @@ fn sidecars_follow_with_shares_and_parts() {
     with.sidecars.clear();
     assert!(!text(&with).contains("each hop counts"));
     assert!(
-        found.contains("time in app[9] 10.0.0.3: 1.00 ms per request (mean; 4 requests in, 4 out)"),
+        found.contains("time in app[9] 10.0.0.3, socket queues left out: 1.00 ms per request (mean; 4 requests in, 4 out)"),
         "{found}"
     );
     assert!(

@@ -28,8 +28,8 @@ const MAX_DETAILS: usize = 24;
 /// Hosts of one Envoy.
 const MAX_UPSTREAMS: usize = 256;
 const OTHER: &str = "other";
-/// Flags of one Envoy by cluster and host.
-const MAX_FLAGGED: usize = 256;
+/// Clusters and hosts of one response flag.
+const MAX_PLACES_OF_FLAG: usize = 32;
 /// Flags that say that the host of the last attempt failed.
 const HOST_FAILED: [&str; 5] = ["UF", "UC", "UR", "UT", "UPE"];
 
@@ -45,8 +45,8 @@ pub(super) struct Envoy {
     retries: u64,
     phases: [Spread; PHASES.len()],
     flags: BTreeMap<&'static str, u64>,
-    /// By flag, cluster and address.
-    flagged: HashMap<u64, LoggedFlagged, RandomState>,
+    /// By flag, then by cluster and address.
+    flagged: BTreeMap<&'static str, HashMap<u64, LoggedFlagged, RandomState>>,
     details: BTreeMap<String, u64>,
     tls: BTreeMap<&'static str, u64>,
     /// By cluster and address.
@@ -78,7 +78,7 @@ impl Envoy {
             retries: 0,
             phases: Default::default(),
             flags: BTreeMap::new(),
-            flagged: HashMap::default(),
+            flagged: BTreeMap::new(),
             details: BTreeMap::new(),
             tls: BTreeMap::new(),
             upstreams: HashMap::default(),
@@ -201,12 +201,13 @@ impl Envoy {
         self.time_out_ns = self.time_out_ns.saturating_add(outside);
     }
 
-    fn add_flagged(&mut self, flag: &str, entry: &Entry) {
+    fn add_flagged(&mut self, flag: &'static str, entry: &Entry) {
         let (cluster, address) = (&entry.upstream.cluster, &entry.addresses.upstream_remote);
-        let key = digest((flag, cluster, address));
-        if let Some(known) = self.flagged.get_mut(&key) {
+        let key = digest((cluster, address));
+        let places = self.flagged.entry(flag).or_default();
+        if let Some(known) = places.get_mut(&key) {
             known.count += 1;
-        } else if self.flagged.len() < MAX_FLAGGED {
+        } else if places.len() < MAX_PLACES_OF_FLAG {
             let address = match address {
                 Address::Absent => String::new(),
                 address => bounded(&address.to_string()),
@@ -217,7 +218,7 @@ impl Envoy {
                 address,
                 count: 1,
             };
-            self.flagged.insert(key, first);
+            places.insert(key, first);
         }
     }
 
@@ -286,12 +287,11 @@ impl Envoy {
             let key = |one: &LoggedUpstream| std::cmp::Reverse(one.requests);
             key(a).cmp(&key(b)).then_with(|| a.address.cmp(&b.address))
         });
-        let mut flagged: Vec<LoggedFlagged> = self.flagged.values().cloned().collect();
+        let places = self.flagged.values().flat_map(HashMap::values);
+        let mut flagged: Vec<LoggedFlagged> = places.cloned().collect();
         flagged.sort_by(|a, b| {
-            let key = |one: &LoggedFlagged| std::cmp::Reverse(one.count);
-            let names =
-                |one: &LoggedFlagged| [&one.flag, &one.cluster, &one.address].map(String::clone);
-            key(a).cmp(&key(b)).then_with(|| names(a).cmp(&names(b)))
+            let names = (&a.flag, &a.cluster, &a.address).cmp(&(&b.flag, &b.cluster, &b.address));
+            b.count.cmp(&a.count).then(names)
         });
         LoggingEnvoy {
             process: self.process.clone(),

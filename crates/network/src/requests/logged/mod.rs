@@ -381,7 +381,7 @@ impl LogTracker {
                 self.waiting.push_back(next);
             }
         }
-        // A burst of new connections leaves room for as many.
+        // Gives back the memory of a burst of new connections.
         self.waiting.shrink_to(2 * self.waiting.len());
         self.hops.forget(self.reports);
         self.join(false);

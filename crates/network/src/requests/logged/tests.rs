@@ -521,6 +521,7 @@ fn names_that_are_made_up_take_bounded_room() {
         one.response.details = Bytes::from(format!("{number}{}", "x".repeat(1_000)));
         one.request.path = Bytes::from(format!("/{}", "y".repeat(2_000)));
         one.upstream.cluster = Bytes::from(format!("cluster-{number}"));
+        one.response.flags = Flags::from_short_names("UF,URX").0;
         tracker.take(envoy, &one, u64::MAX);
         if number % 10_000 == 0 {
             tracker.table(BEGIN + SECOND);
@@ -530,6 +531,8 @@ fn names_that_are_made_up_take_bounded_room() {
     let row = &table.logged.as_ref().unwrap().envoys[0];
     assert_eq!(row.requests, 70_000);
     assert!(row.details.len() <= 25 && row.upstreams.len() <= 256);
+    assert_eq!((row.flags["UF"], row.flagged.len()), (70_000, 64));
+    assert!(row.flagged.iter().all(|place| place.cluster.len() <= 256));
     assert!(row.details.keys().all(|details| details.len() <= 256));
     assert_eq!(row.of_other_upstreams, 70_000 - 256);
     let counted: u64 = table

@@ -1,5 +1,5 @@
-//! Requests that wait for what is known of their connection. Thousands wait when many connections are new, so that each is kept in a third
-//! of the room that it takes while it is counted.
+//! Requests that wait for what is known of their connection. Thousands wait when many connections are new, so that each is kept in less
+//! than half of the room that it takes while it is counted.
 
 use std::net::SocketAddr;
 
@@ -167,7 +167,6 @@ mod tests {
         let after = Waiting::new(3, HopId(9), &before).request();
         assert_eq!(after.exchange, before.exchange);
         assert_eq!(format!("{after:?}"), format!("{before:?}"));
-        // It pays.
         assert!(size_of::<Waiting>() * 2 < size_of::<ObservedRequest>());
     }
 }
