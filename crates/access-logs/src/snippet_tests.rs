@@ -137,6 +137,13 @@ fn istio_has_providers_and_a_resource_that_names_them() {
             panic!("{written}");
         };
         assert_eq!(text(telemetry, "kind"), "Telemetry");
+        let counters = "meshConfig/defaultConfig/proxyStatsMatcher/inclusionRegexps";
+        for (place, expected) in [r"access_logs\..*", r"http\..*\.downstream_rq_completed"]
+            .into_iter()
+            .enumerate()
+        {
+            assert_eq!(text(mesh, &format!("{counters}/{place}")), expected);
+        }
         for (place, kind) in kinds.iter().enumerate() {
             let provider = format!("meshConfig/extensionProviders/{place}");
             let name = text(mesh, &format!("{provider}/name"));

@@ -108,8 +108,8 @@ impl ReceivedLogs {
     }
 }
 
-/// What an Envoy counts of its own logs and requests, brought to the time for which entries were received: at the first reading
-/// nothing was missing by definition.
+/// What an Envoy counts of its own logs and requests, since its first entry came. `unknown` counts from the reading at which the least was
+/// missing, the others from the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnLogCounts {
     /// Entries that it has put into its buffers. `None`: it has no such counter.

@@ -29,6 +29,12 @@ pub(super) fn snippet(service: &Service, options: &Options) -> String {
         "# Into the mesh's configuration (ConfigMap istio, or the values of Helm). Istio has no setting for the buffer of\n\
          # Envoy ({} bytes every {} s would be better than its 16384 bytes): watch how many entries Envoy drops.\n\
          meshConfig:\n\
+         \x20 # What Envoy counts of its access logs: the agent compares it with what has come. Restart pods for it to take effect.\n\
+         \x20 defaultConfig:\n\
+         \x20   proxyStatsMatcher:\n\
+         \x20     inclusionRegexps:\n\
+         \x20     - 'access_logs\\..*'\n\
+         \x20     - 'http\\..*\\.downstream_rq_completed'\n\
          \x20 extensionProviders:\n\
          {providers}\
          ---\n\
