@@ -18,7 +18,7 @@ use utoipa_axum::PathItemExt as _;
 
 use super::{
     access,
-    error::{no_method, no_route},
+    error::{ApiError, no_method, no_route},
     guard, headers,
     http::{
         access_logs, checkups, containers, diagnosis, diff, edge_connections, edge_series, edges,
@@ -34,8 +34,6 @@ use super::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum RouterError {
-    #[error("decompress the OpenAPI document: {0}")]
-    Document(#[from] io::Error),
     #[error("the table of access says nothing of {method} {route}: add it to api/needs.rs")]
     NotListed { method: &'static str, route: String },
 }
@@ -183,11 +181,10 @@ pub fn router(state: ApiState) -> Result<Router, RouterError> {
 
 /// Every route, each of which the table of access lists.
 fn routes() -> Result<Router<ApiState>, RouterError> {
-    let json = openapi_json()?;
     let undocumented: [(&str, MethodRouter<ApiState>); 5] = [
         (
             "/api/v1/openapi.json",
-            get(move |_: Given<()>| async move { openapi(json) }),
+            get(|_: Given<()>| async { openapi() }),
         ),
         ("/", get(ui::index)),
         ("/index.html", get(ui::index)),
@@ -222,6 +219,7 @@ fn check_listed(method: &'static str, route: &str) -> Result<(), RouterError> {
     }
 }
 
-fn openapi(document: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], document).into_response()
+fn openapi() -> Result<Response, ApiError> {
+    let document = openapi_json().map_err(ApiError::internal)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], document).into_response())
 }

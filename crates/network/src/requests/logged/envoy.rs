@@ -106,9 +106,10 @@ impl Envoy {
 
     /// Takes an entry of something that is over.
     pub(super) fn add(&mut self, entry: &Entry) {
+        let place = digest((&entry.upstream.cluster, &entry.addresses.upstream_remote));
         for flag in entry.response.flags.iter() {
             *self.flags.entry(flag.short_name).or_default() += 1;
-            self.add_flagged(flag.short_name, entry);
+            self.add_flagged(flag.short_name, place, entry);
         }
         if entry.kind != Kind::Http {
             self.connections += 1;
@@ -144,7 +145,7 @@ impl Envoy {
             self.retried += 1;
             self.retries += u64::from(attempts - 1);
         }
-        self.add_upstream(entry);
+        self.add_upstream(place, entry);
     }
 
     /// A request was looked for at sockets, or nobody looks at them: its times are those of the sockets where both ends were found.
@@ -201,11 +202,11 @@ impl Envoy {
         self.time_out_ns = self.time_out_ns.saturating_add(outside);
     }
 
-    fn add_flagged(&mut self, flag: &'static str, entry: &Entry) {
+    /// `place` stands for the cluster and the address of the upstream.
+    fn add_flagged(&mut self, flag: &'static str, place: u64, entry: &Entry) {
         let (cluster, address) = (&entry.upstream.cluster, &entry.addresses.upstream_remote);
-        let key = digest((cluster, address));
         let places = self.flagged.entry(flag).or_default();
-        if let Some(known) = places.get_mut(&key) {
+        if let Some(known) = places.get_mut(&place) {
             known.count += 1;
         } else if places.len() < MAX_PLACES_OF_FLAG {
             let address = match address {
@@ -218,22 +219,21 @@ impl Envoy {
                 address,
                 count: 1,
             };
-            places.insert(key, first);
+            places.insert(place, first);
         }
     }
 
-    fn add_upstream(&mut self, entry: &Entry) {
+    fn add_upstream(&mut self, place: u64, entry: &Entry) {
         let address = &entry.addresses.upstream_remote;
         if *address == Address::Absent {
             return;
         }
         let cluster = &entry.upstream.cluster;
-        let key = digest((cluster, address));
-        if !self.upstreams.contains_key(&key) && self.upstreams.len() >= MAX_UPSTREAMS {
+        if !self.upstreams.contains_key(&place) && self.upstreams.len() >= MAX_UPSTREAMS {
             self.of_other_upstreams += 1;
             return;
         }
-        let (_, upstream) = self.upstreams.entry(key).or_insert_with(|| {
+        let (_, upstream) = self.upstreams.entry(place).or_insert_with(|| {
             let end = address.socket();
             let upstream = LoggedUpstream {
                 cluster: bounded(&text(cluster)),
