@@ -225,8 +225,7 @@ await checks.run("a result runs again as it was, or with something changed", asy
   await page.getByRole("heading", { name: "Edit and run task 4" }).waitFor();
   await page.goBack();
   await page.locator("dialog").waitFor({ state: "detached" });
-  await page.keyboard.press("Tab");
-  await page.keyboard.press("n");
+  await page.getByRole("button", { name: "New task", exact: true }).click();
   await page.getByRole("heading", { name: "New task" }).waitFor();
   assert(faults.length === 0, faults.join(" | "));
   await context.close();

@@ -5,7 +5,10 @@
 //!
 //! `other` is the sum of everything without series of its own. An edge that gets them later begins at zero:
 //! what it had counted until then stays in `other`. An edge that has ended gives everything to `other`.
-//! So the sum over all series is always that of all edges, and no series ever becomes less.
+//! So the sum over all series is that of all edges.
+//!
+//! No series ever becomes less. Where more is learnt of an open connection, such as the process at its other end,
+//! it moves to another edge: the series it leaves stands still until that edge has counted as much anew.
 
 use std::{
     cmp::Reverse,
@@ -37,6 +40,8 @@ pub struct Choice {
     apart: BTreeMap<Names, Ends>,
     /// All edges: how much each had done when something was last seen of it.
     alive: BTreeMap<Names, (u64, Instant)>,
+    /// What the series were at the last reading.
+    shown: BTreeMap<Names, Ends>,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +100,25 @@ impl Choice {
                 ends: other,
             });
         }
+        self.keep_up(&mut all);
         all
+    }
+
+    /// Lets no series be less than it was at the last reading.
+    fn keep_up(&mut self, all: &mut [EdgeSeries]) {
+        for EdgeSeries { names, ends } in &mut *all {
+            for (side, before) in self.shown.get(names).into_iter().flatten() {
+                if let Some(readings) = ends.get_mut(side) {
+                    readings.never_less_than(before);
+                }
+            }
+        }
+        let shown = all.iter().map(|EdgeSeries { names, ends }| {
+            let ends = ends.iter();
+            let ends = ends.map(|(side, readings)| (*side, readings.clone().without_gauges()));
+            (names.clone(), ends.collect())
+        });
+        self.shown = shown.collect();
     }
 
     /// Notes which edges are alive, and takes the series of those that have ended. Returns the new ones, of which
@@ -155,7 +178,7 @@ impl Sum {
     /// What counts up, as read now.
     fn counters(&self) -> Ends {
         let ends = self.ends.iter();
-        ends.map(|(side, readings)| (*side, readings.clone().without_gauges()))
+        ends.map(|(side, readings)| (*side, readings.clone().counters()))
             .collect()
     }
 }

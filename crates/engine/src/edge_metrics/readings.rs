@@ -92,10 +92,27 @@ impl Readings {
 
     /// Takes away what had been counted before; gauges stay, because they do not add up over time.
     pub(super) fn subtract(&mut self, before: &Self) {
+        self.change_counts(before, u64::saturating_sub);
+    }
+
+    /// Takes the larger of each count, and the smaller of each least value; gauges stay.
+    pub(super) fn never_less_than(&mut self, before: &Self) {
+        self.change_counts(before, u64::max);
+        for (name, reading) in &before.values {
+            if let (Some(Reading::Least(least)), Reading::Least(before)) =
+                (self.values.get_mut(name), reading)
+            {
+                *least = (*least).min(*before);
+            }
+        }
+    }
+
+    /// Makes each count of both what `change` makes of it and of that `before`.
+    fn change_counts(&mut self, before: &Self, change: impl Fn(u64, u64) -> u64) {
         for (name, reading) in &before.values {
             match (self.values.get_mut(name), reading) {
                 (Some(Reading::Counter(value)), Reading::Counter(before)) => {
-                    *value = value.saturating_sub(*before);
+                    *value = change(*value, *before);
                 }
                 (
                     Some(Reading::Histogram { counts, sum }),
@@ -105,17 +122,24 @@ impl Readings {
                     },
                 ) => {
                     for (count, before) in counts.iter_mut().zip(before) {
-                        *count = count.saturating_sub(*before);
+                        *count = change(*count, *before);
                     }
-                    *sum = sum.saturating_sub(*before_sum);
+                    *sum = change(*sum, *before_sum);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Only what counts up.
+    /// Without the gauges, which come and go.
     pub(super) fn without_gauges(mut self) -> Self {
+        self.values
+            .retain(|_, reading| !matches!(reading, Reading::Gauge(_)));
+        self
+    }
+
+    /// Only what counts up.
+    pub(super) fn counters(mut self) -> Self {
         self.values
             .retain(|_, reading| !matches!(reading, Reading::Gauge(_) | Reading::Least(_)));
         self

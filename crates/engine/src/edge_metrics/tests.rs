@@ -205,6 +205,49 @@ fn no_series_becomes_less_whoever_comes_and_goes() {
 }
 
 #[test]
+fn a_connection_that_moves_to_another_edge_leaves_no_series_with_less() {
+    let mut choice = Choice::default();
+    let mut known = edge("app", 1, 1000);
+    let side = known.client.as_mut().unwrap();
+    side.connections = 6;
+    side.min_rtt_us = Some(5);
+    let shows = |text: &str, metric: &str, value: &str| {
+        let line = format!("profiler_agent_network_{metric}{{client=\"app\",");
+        let mut lines = text.lines().filter(|found| found.starts_with(&line));
+        assert!(
+            lines.any(|found| found.ends_with(&format!("\"1\",side=\"client\"}} {value}"))),
+            "{metric} is not {value}: {text}"
+        );
+    };
+    text(&table(vec![known.clone()]), &mut choice, 5);
+    let mut less = known.clone();
+    let side = less.client.as_mut().unwrap();
+    side.connections = 5;
+    side.open = 0;
+    side.write.bytes = 600;
+    side.min_rtt_us = Some(9);
+    side.connect = Values::default();
+    side.connect.add(6, 400_000);
+    let now = text(&table(vec![less, edge("app", 2, 400)]), &mut choice, 5);
+    for (metric, value) in [
+        ("connections_total", "6"),
+        ("write_bytes_total", "1000"),
+        ("open_connections", "0"),
+        ("min_rtt_seconds", "0.000005"),
+        ("connect_duration_seconds_sum", "0.0011"),
+        ("connect_duration_seconds_count", "1"),
+    ] {
+        shows(&now, metric, value);
+    }
+    let more = known.client.as_mut().unwrap();
+    more.connections = 8;
+    more.write.bytes = 1001;
+    let now = text(&table(vec![known]), &mut choice, 5);
+    shows(&now, "connections_total", "8");
+    shows(&now, "write_bytes_total", "1001");
+}
+
+#[test]
 fn an_edge_that_has_ended_gives_its_series_back_and_is_counted_on() {
     let mut choice = Choice::default();
     let begin = Instant::now();
