@@ -8,7 +8,8 @@
 //! So the sum over all series is that of all edges.
 //!
 //! No series ever becomes less. Where more is learnt of an open connection, such as the process at its other end,
-//! it moves to another edge: the series it leaves stands still until that edge has counted as much anew.
+//! it moves to another edge: the series it leaves stands still until its edge has counted as much anew. Until then
+//! the sum is above that of all edges, by what moved.
 
 use std::{
     cmp::Reverse,
@@ -113,12 +114,10 @@ impl Choice {
                 }
             }
         }
-        let shown = all.iter().map(|EdgeSeries { names, ends }| {
-            let ends = ends.iter();
-            let ends = ends.map(|(side, readings)| (*side, readings.clone().without_gauges()));
-            (names.clone(), ends.collect())
-        });
-        self.shown = shown.collect();
+        let shown = all.iter();
+        self.shown = shown
+            .map(|series| (series.names.clone(), series.ends.clone()))
+            .collect();
     }
 
     /// Notes which edges are alive, and takes the series of those that have ended. Returns the new ones, of which
@@ -178,7 +177,7 @@ impl Sum {
     /// What counts up, as read now.
     fn counters(&self) -> Ends {
         let ends = self.ends.iter();
-        ends.map(|(side, readings)| (*side, readings.clone().counters()))
+        ends.map(|(side, readings)| (*side, readings.clone().without_gauges()))
             .collect()
     }
 }

@@ -131,15 +131,8 @@ impl Readings {
         }
     }
 
-    /// Without the gauges, which come and go.
-    pub(super) fn without_gauges(mut self) -> Self {
-        self.values
-            .retain(|_, reading| !matches!(reading, Reading::Gauge(_)));
-        self
-    }
-
     /// Only what counts up.
-    pub(super) fn counters(mut self) -> Self {
+    pub(super) fn without_gauges(mut self) -> Self {
         self.values
             .retain(|_, reading| !matches!(reading, Reading::Gauge(_) | Reading::Least(_)));
         self
